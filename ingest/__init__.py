@@ -1,0 +1,1 @@
+"""Indexing: sources, chunkers, enrichment, embedding, sinks (Ray Data)."""

@@ -1,0 +1,1 @@
+"""Deciding: query analysis, plans, policies, experience, training, evaluation, experiments."""

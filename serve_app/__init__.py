@@ -1,0 +1,1 @@
+"""Serving: HTTP, console, CLI; execution, answers; Ray Serve deployments; telemetry."""

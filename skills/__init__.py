@@ -1,0 +1,1 @@
+"""Searching: value types, the skill protocol, skills, stores, encoders. Imports nothing of ours."""

@@ -1,0 +1,90 @@
+"""The skills that a process knows: their manifests, in an order that respects what they require."""
+
+from collections.abc import Iterable, Mapping
+from graphlib import CycleError, TopologicalSorter
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import cast
+
+from skills.errors import SkillMisconfigured
+from skills.manifest import SkillManifest, load_manifest, load_manifests
+from skills.resources import Resources, build, load_class
+from skills.skill import Skill
+
+CATALOG = Path(__file__).parent / "catalog"
+ENTRY_POINTS = "tactician.skills"
+
+
+class SkillRegistry:
+    """Manifests by skill id, dependencies checked and sorted. Immutable: a change is a new
+    registry.
+    """
+
+    def __init__(self, manifests: Mapping[str, SkillManifest]) -> None:
+        self.manifests = {name: manifests[name] for name in _sorted_by_dependency(manifests)}
+
+    @classmethod
+    def load(cls, directories: Iterable[Path] = ()) -> "SkillRegistry":
+        """The catalogue, then installed plug-ins, then the given directories; the later one
+        wins.
+        """
+        return cls(load_manifests([CATALOG]) | _installed_manifests() | load_manifests(directories))
+
+    def build(self, skill_id: str, resources: Resources) -> Skill:
+        """Build a skill.
+
+        Raises:
+            SkillMisconfigured: unknown skill, or its class, parameters, store or encoder is wrong.
+        """
+        skill = build(self[skill_id].component, resources)
+        if not isinstance(skill, Skill):
+            raise SkillMisconfigured(skill_id, f"{type(skill).__name__} is no Skill: no run()")
+        return skill
+
+    def config_schema(self, skill_id: str) -> dict[str, object]:
+        """JSON Schema of the skill's `init_params`."""
+        schema = load_class(self[skill_id].class_path).Config.model_json_schema()
+        return cast("dict[str, object]", schema)
+
+    def __getitem__(self, skill_id: str) -> SkillManifest:
+        try:
+            return self.manifests[skill_id]
+        except KeyError:
+            known = ", ".join(self.manifests)
+            raise SkillMisconfigured(skill_id, f"is no known skill; there are: {known}") from None
+
+    def __contains__(self, skill_id: str) -> bool:
+        return skill_id in self.manifests
+
+
+def _installed_manifests() -> dict[str, SkillManifest]:
+    """Manifests of installed packages: each entry point names a package or module beside its YAML
+    files.
+    """
+    found: dict[str, SkillManifest] = {}
+    for point in entry_points(group=ENTRY_POINTS):
+        module = point.load()
+        for path in sorted(Path(str(module.__file__)).parent.glob("*.yaml")):
+            manifest = load_manifest(path)
+            found[manifest.skill_id] = manifest
+    return found
+
+
+def _sorted_by_dependency(manifests: Mapping[str, SkillManifest]) -> list[str]:
+    sorter: TopologicalSorter[str] = TopologicalSorter()
+    for name, manifest in manifests.items():
+        needed = [r.removeprefix("skill.") for r in manifest.requires if r.startswith("skill.")]
+        for other in needed:
+            if other not in manifests:
+                raise SkillMisconfigured(
+                    name, f"requires skill.{other}, which no manifest describes"
+                )
+        if manifest.fallback is not None and manifest.fallback not in manifests:
+            raise SkillMisconfigured(name, f"fallback: no skill {manifest.fallback!r}")
+        sorter.add(name, *needed)
+    try:
+        return list(sorter.static_order())
+    except CycleError as error:
+        raise SkillMisconfigured(
+            "manifests", "require each other: " + " -> ".join(error.args[1])
+        ) from None
