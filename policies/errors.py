@@ -5,7 +5,9 @@ PolicyError
 ├── PlanInvalid            a plan file is wrong
 ├── PolicyInvalid          a rules file or a policy artifact is wrong
 ├── DatasetInvalid         a folder to evaluate is wrong
-└── ExperienceUnavailable  the experience store cannot be reached
+├── ExperienceUnavailable  the experience store cannot be reached; may work later
+├── ExperienceInvalid      a record or signal cannot be stored, now or later
+└── ExperienceOverloaded   the writer's queue is full: the item was not taken
 """
 
 
@@ -40,4 +42,12 @@ class DatasetInvalid(PolicyError):
 
 
 class ExperienceUnavailable(PolicyError):
-    """The experience store cannot be reached."""
+    """The experience store cannot be reached; the same call may work later."""
+
+
+class ExperienceInvalid(PolicyError):
+    """A record or signal cannot be stored, now or later; `subject` is its id."""
+
+
+class ExperienceOverloaded(PolicyError):
+    """The writer's queue is full: the item was not taken."""

