@@ -1,0 +1,235 @@
+import datetime
+from dataclasses import dataclass
+
+import pytest
+
+from skills.errors import RequestInvalid, SkillUnavailable
+from skills.manifest import load_manifest
+from skills.metadata_filter import MetadataFilterSkill
+from skills.registry import CATALOG
+from skills.resources import load_class
+from skills.skill import SkillRequest
+from skills.stores.store import CollectionInfo, FieldSummary
+from skills.types import Condition, Filters, Hit, Passage
+
+TODAY = datetime.date(2024, 5, 2)
+
+
+def field(name, kind, *values, count=1000):
+    return FieldSummary(name, kind, count, values)
+
+
+FILINGS = (
+    field("company", "keyword", "Apple", "Microsoft", "NVIDIA", "星河科技"),
+    field("fiscal_year", "number", 2022, 2023),
+    field("fiscal_quarter", "keyword", "Q1", "Q2", "Q3"),
+    field("page", "number", *range(1, 60)),
+    field("period_end", "time"),
+)
+NEWS = (
+    field(
+        "source", "keyword", "The Verge", "TechCrunch", "Fortune", "The Age", "FOX News - Health"
+    ),
+    field("category", "keyword", "sports", "technology"),
+    field("author", "keyword", "Sarah Perez", "Kyle Bonn"),
+    field("published_at", "time"),
+    field("url", "keyword", *(f"https://news.example/{i}" for i in range(900))),
+    field("tenant", "keyword", "Acme", "Globex"),
+    field("doc_type", "keyword", "Article"),
+)
+LAWS = (
+    field("law", "keyword", "劳动法", "商标法", "民法典", "税"),
+    field("heading_path", "keyword", "退货", "保修"),
+)
+
+
+@dataclass
+class FakeKeywordStore:
+    """Knows fields; of passages only which (year, quarter) periods there are."""
+
+    fields: tuple[FieldSummary, ...]
+    periods: tuple[tuple[int, str], ...] = ()
+    asked: int = 0
+
+    async def info(self, collection, version=""):
+        if collection != "docs":
+            raise RequestInvalid("collection", f"no collection {collection!r}")
+        self.asked += 1
+        return CollectionInfo("docs", version or "v1", 1000, 100, "", fields=self.fields)
+
+    async def match(self, searches):
+        return [self._rank(search) for search in searches]
+
+    def _rank(self, search):
+        wanted = {condition.field: condition.any_of for condition in search.filters.all_of}
+        there = any(
+            year in wanted["fiscal_year"] and quarter in wanted["fiscal_quarter"]
+            for year, quarter in self.periods
+        )
+        return [Hit(Passage("p", "d", "x"), 1.0)] if there else []
+
+    async def check_health(self):
+        raise SkillUnavailable("store", "down")
+
+
+class FakeResources:
+    def __init__(self, store):
+        self._store = store
+
+    def keyword_store(self, name="default"):
+        return self._store
+
+
+def skill_over(summaries, periods=(), **config):
+    store = FakeKeywordStore(summaries, periods)
+    return MetadataFilterSkill(
+        MetadataFilterSkill.Config(**config), FakeResources(store), lambda: TODAY
+    )
+
+
+async def derived(fields, query, *, periods=(), **request):
+    ask = SkillRequest(query, "docs", 10, 100, **request)
+    (result,) = await skill_over(fields, periods).run([ask])
+    assert result.error is None
+    return result
+
+
+async def conditions(fields, query, **more):
+    return set((await derived(fields, query, **more)).filters.all_of)
+
+
+def one_of(name, *values):
+    return Condition(name, any_of=values)
+
+
+QUARTER = {one_of("fiscal_year", 2022), one_of("fiscal_quarter", "Q3")}
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("Apple net sales 2022 Q3", {one_of("company", "Apple"), *QUARTER}),
+        ("apple net sales in the third quarter of 2022", {one_of("company", "Apple"), *QUARTER}),
+        ("星河科技2022年第三季度的营收", {one_of("company", "星河科技"), *QUARTER}),
+        ("How did NVIDIA's and Apple's sales compare?", {one_of("company", "NVIDIA", "Apple")}),
+        ("Sales in 2023", {one_of("fiscal_year", 2023)}),
+        ("Sales in 2019", set()),
+        ("Apple over time since 2022", {one_of("company", "Apple")}),
+        ("what is on page 5", {one_of("page", 5)}),
+        ("pages below 10", {Condition("page", lt=10)}),
+        ("5 apples a day", set()),
+    ],
+)
+async def test_names_and_periods_of_a_query_become_conditions(query, expected):
+    assert expected == await conditions(FILINGS, query)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("What did 'The Verge' write?", {one_of("source", "The Verge")}),
+        ("what changes at the age of 30", set()),
+        ("Who made a fortune in London?", set()),
+        ("a Fox News report", {one_of("source", "FOX News - Health")}),
+        ("anything except TechCrunch", {Condition("source", none_of=("TechCrunch",))}),
+        ("new technology for sports", set()),
+        ("news of category sports", {one_of("category", "sports")}),
+        ("Sarah Perez wins the lottery", set()),
+        ("an article by Sarah Perez", {one_of("author", "Sarah Perez")}),
+        ("what does Acme say", set()),
+        ("see https://news.example/7", set()),
+        ("which Article is it", set()),
+    ],
+)
+async def test_only_what_is_meant_as_a_name_counts(query, expected):
+    assert expected == await conditions(NEWS, query)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("劳动法上的三期是什么", {one_of("law", "劳动法")}),
+        ("勤劳动法子多", set()),
+        ("税怎么交", set()),
+        ("能退货吗", set()),
+        ("“退货”章节怎么说", {one_of("heading_path", "退货")}),
+    ],
+)
+async def test_chinese_names_stand_between_words(query, expected):
+    assert expected == await conditions(LAWS, query)
+
+
+def between(gte, lt):
+    hour = "T00:00:00+00:00"
+    return Condition("published_at", gte=gte and gte + hour, lt=lt and lt + hour)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("the article published on October 18, 2023", {between("2023-10-18", "2023-10-19")}),
+        ("articles published after October 18, 2023", {between("2023-10-19", None)}),
+        ("reports before 2023", {between(None, "2023-01-01")}),
+        ("2023年10月以后发布的文章", {between("2023-11-01", None)}),
+        ("reports of March 2023 and May 2023", {between("2023-03-01", "2023-06-01")}),
+        ("reports published yesterday", {between("2024-05-01", "2024-05-02")}),
+        ("who won the cup in October 2023", set()),
+    ],
+)
+async def test_dates_of_publication_limit_the_time_field(query, expected):
+    assert expected == await conditions(NEWS, query)
+
+
+async def test_a_date_that_belongs_to_one_of_two_sources_limits_nothing():
+    query = "The Verge report published on October 18, 2023, and the later TechCrunch report"
+    assert {one_of("source", "The Verge", "TechCrunch")} == await conditions(NEWS, query)
+
+
+async def test_the_latest_period_is_the_newest_that_exists():
+    periods = ((2022, "Q3"), (2023, "Q1"))
+    expected = {one_of("fiscal_year", 2023), one_of("fiscal_quarter", "Q1")}
+    assert expected == await conditions(FILINGS, "sales in the latest quarter", periods=periods)
+    assert set() == await conditions(FILINGS, "sales in the latest quarter", periods=())
+
+
+async def test_the_explanation_says_which_words_gave_which_condition():
+    result = await derived(FILINGS, "Apple's sales in 2022 Q3")
+    assert {
+        "company = Apple": "Apple",
+        "fiscal_year = 2022": "2022 Q3",
+        "fiscal_quarter = Q3": "2022 Q3",
+    } == result.explanation
+
+
+async def test_fields_that_the_request_filters_by_are_left_alone():
+    given = Filters((one_of("company", "Microsoft"),))
+    assert QUARTER == await conditions(FILINGS, "Apple 2022 Q3", filters=given)
+
+
+async def test_params_and_configuration_narrow_the_fields():
+    params = {"exclude_fields": ["fiscal_year"]}
+    quarter = {one_of("fiscal_quarter", "Q3")}
+    assert quarter == await conditions(FILINGS, "2022 Q3", params=params)
+    skill = skill_over(FILINGS, fields=("company",))
+    (result,) = await skill.run([SkillRequest("Apple 2022 Q3", "docs", 10, 100)])
+    assert (one_of("company", "Apple"),) == result.filters.all_of
+
+
+async def test_a_bad_request_has_its_error_and_spares_its_neighbours():
+    wrong = SkillRequest("Apple", "docs", 10, 100, params={"field": 1})
+    lost = SkillRequest("Apple", "nowhere", 10, 100)
+    right = SkillRequest("Apple", "docs", 10, 100)
+    results = await skill_over(FILINGS).run([wrong, lost, right])
+    assert ["params.field", "collection"] == [result.error.subject for result in results[:2]]
+    assert (one_of("company", "Apple"),) == results[2].filters.all_of
+
+
+async def test_health_is_the_store_s():
+    with pytest.raises(SkillUnavailable):
+        await skill_over(FILINGS).check_health()
+
+
+def test_the_manifest_builds_the_skill():
+    manifest = load_manifest(CATALOG / "metadata_filter.yaml")
+    config = load_class(manifest.class_path).Config.model_validate(manifest.init_params)
+    assert config == MetadataFilterSkill.Config()
