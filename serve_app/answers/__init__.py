@@ -1,0 +1,1 @@
+"""Answers made of retrieved passages, every sentence cited."""
