@@ -78,6 +78,7 @@ _ABSOLUTE: tuple[tuple[DateKind, str], ...] = (
     ("quarter", r"第\s*(?P<quarter>[1-4一二三四])\s*季度|(?P<ordinal>[一二三四])季度"),
 )  # fmt: skip
 _PATTERNS = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _ABSOLUTE)
+_NO_DATE_WITHOUT = re.compile(r"\d|[年月季]|quarter", re.IGNORECASE)
 _JOINED = re.compile(
     r"\s*(?:,|、|/|&|-|–|and|or|to|vs\.?|versus|with|through|和|与|跟|及|至|到|或)\s*"
 )
@@ -166,7 +167,7 @@ def day_range(normalised: str) -> tuple[str, str]:
 
 
 def _candidates(text: str, today: datetime.date | None) -> Iterator[DateMention]:
-    for kind, pattern in _PATTERNS:
+    for kind, pattern in _PATTERNS if _NO_DATE_WITHOUT.search(text) else ():
         for match in pattern.finditer(text):
             normalised = _normalised(kind, match)
             if normalised:

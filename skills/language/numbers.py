@@ -1,6 +1,7 @@
 """Numbers with their units, Chinese and English, as values that can be compared."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from skills.language.codes import codes
@@ -53,14 +54,20 @@ class Number:
     """One name for all spellings of a unit; empty when there is none."""
 
 
-def numbers(text: str) -> tuple[Number, ...]:
+def numbers(text: str, *, taken: Iterable[tuple[int, int]] | None = None) -> tuple[Number, ...]:
     """Find numbers with their units, in order. What belongs to a date or a code is none.
+
+    Args:
+        text: any text.
+        taken: where its dates and codes stand, from a caller that has found them already.
 
     Chinese numerals count when a unit or a place value (十, 百, 千 …) shows that they are
     numbers: 三百, 百分之五, 两年; not the 一 of 统一.
     """
-    taken = [(date.start, date.end) for date in dates(text)]
-    taken += [(code.start, code.end) for code in codes(text)]
+    if taken is None:
+        taken = [(date.start, date.end) for date in dates(text)]
+        taken += [(code.start, code.end) for code in codes(text)]
+    taken = list(taken)
     found: list[Number] = []
     for pattern, read in ((_NUMBER, _latin), (_CHINESE, _chinese)):
         for match in pattern.finditer(text):
