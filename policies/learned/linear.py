@@ -1,0 +1,139 @@
+"""A Bayesian linear model of rewards, shrunk towards "all plans are equal"."""
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from policies.learned.prediction import Prediction
+
+
+class LinearSettings(BaseModel):
+    """Priors: how far plans may differ before there is evidence that they do."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    noise: float = Field(default=0.3, gt=0)
+    """Standard deviation of one reward around its expectation."""
+    mean_reward: float = Field(default=0.5, ge=0, le=1)
+    """Expected before anything was seen."""
+    query_spread: float = Field(default=0.3, gt=0)
+    """Prior standard deviation of what a column says about how hard a query is for every plan."""
+    plan_spread: float = Field(default=0.1, gt=0)
+    """Prior standard deviation of a plan's mean around that of all plans."""
+    interaction_spread: float = Field(default=0.02, gt=0)
+    """Prior standard deviation of what a column says for one plan and against others."""
+    discount: float = Field(default=1.0, gt=0, le=1)
+    """What an observation is still worth when the next one comes; below 1 the model follows
+    change, with an effective memory of 1 / (1 - discount) observations."""
+
+
+class LinearRewardModel:
+    """reward = difficulty(query) + plan effect + plan's own reading of the columns + noise.
+
+    All three parts are linear with Gaussian priors, so the posterior is exact. The first part takes
+    out what is common to all plans: without it, one reward per request would mostly tell easy
+    queries from hard ones. A plan's own block begins at zero with its prior spread, so a new plan
+    is honestly uncertain and becomes certain by being tried.
+
+    Source: Bayesian linear regression, Bishop, Pattern Recognition and Machine Learning, 2006,
+    section 3.3; joint features of context and arm as in Li et al., A Contextual-Bandit Approach to
+    Personalized News Article Recommendation, 2010 (the hybrid model).
+    """
+
+    def __init__(self, num_columns: int, settings: LinearSettings | None = None) -> None:
+        self.settings = settings or LinearSettings()
+        self.num_columns = num_columns
+        self.plans: tuple[str, ...] = ()
+        # Of the observations alone, in units of the noise: precision = prior + gram.
+        self.gram = np.zeros((self._width, self._width))
+        self.moment = np.zeros(self._width)
+        self._posterior: tuple[np.ndarray, np.ndarray] | None = None
+
+    @property
+    def digest(self) -> str:
+        """Of settings, plans and everything learnt."""
+        state = hashlib.sha256(self.settings.model_dump_json().encode())
+        state.update(repr((self.num_columns, self.plans)).encode())
+        state.update(self.gram.tobytes() + self.moment.tobytes())
+        return state.hexdigest()[:12]
+
+    def predict(self, x: np.ndarray, plans: Sequence[str]) -> Prediction:
+        """See `RewardModel.predict`."""
+        mean, covariance = self._solved()
+        known = [plan in self.plans for plan in plans]
+        phi = np.stack([self._phi(x, plan) for plan in plans], axis=1)
+        expected = self.settings.mean_reward + phi @ mean
+        spread = np.einsum("npi,ij,nqj->npq", phi, covariance, phi, optimize=True)
+        own = self.settings.plan_spread**2 + (self.settings.interaction_spread**2) * (x**2).sum(1)
+        for i, seen in enumerate(known):
+            if not seen:
+                spread[:, i, i] += own
+        return Prediction(expected, spread)
+
+    def learn(
+        self, x: np.ndarray, plans: Sequence[str], rewards: np.ndarray, weights: np.ndarray
+    ) -> None:
+        """See `RewardModel.learn`. Order matters only when the discount is below 1."""
+        if not len(plans):
+            return
+        for plan in sorted(set(plans) - set(self.plans)):
+            self._add(plan)
+        phi = np.concatenate([self._phi(x[i : i + 1], plan) for i, plan in enumerate(plans)])
+        age = self.settings.discount ** np.arange(len(plans) - 1, -1, -1)
+        worth = (age * weights)[:, None] / self.settings.noise**2
+        kept = self.settings.discount ** len(plans)
+        self.gram = kept * self.gram + phi.T @ (worth * phi)
+        surprise = (rewards - self.settings.mean_reward)[:, None]
+        self.moment = kept * self.moment + (worth * phi * surprise).sum(axis=0)
+        self._posterior = None
+
+    def contributions(self, x: np.ndarray, plan: str, other: str) -> np.ndarray:
+        """See `RewardModel.contributions`."""
+        mean, _ = self._solved()
+        result: np.ndarray = x * (self._block(mean, plan) - self._block(mean, other))[1:]
+        return result
+
+    @property
+    def _width(self) -> int:
+        return (1 + len(self.plans)) * (1 + self.num_columns)
+
+    def _phi(self, x: np.ndarray, plan: str) -> np.ndarray:
+        """Features of (query, plan): the shared block, then one block per plan."""
+        one = np.concatenate([np.ones((len(x), 1)), x], axis=1)
+        phi = np.zeros((len(x), self._width))
+        phi[:, : 1 + self.num_columns] = one
+        if plan in self.plans:
+            at = (1 + self.plans.index(plan)) * (1 + self.num_columns)
+            phi[:, at : at + 1 + self.num_columns] = one
+        return phi
+
+    def _add(self, plan: str) -> None:
+        self.plans = (*self.plans, plan)
+        grown = np.zeros((self._width, self._width))
+        grown[: len(self.gram), : len(self.gram)] = self.gram
+        self.gram = grown
+        self.moment = np.concatenate([self.moment, np.zeros(1 + self.num_columns)])
+        self._posterior = None
+
+    def _solved(self) -> tuple[np.ndarray, np.ndarray]:
+        """Posterior mean and covariance of the weights."""
+        if self._posterior is None:
+            precision = self.gram + np.diag(self._prior_precision())
+            covariance = np.linalg.inv(precision)
+            self._posterior = covariance @ self.moment, (covariance + covariance.T) / 2
+        return self._posterior
+
+    def _prior_precision(self) -> np.ndarray:
+        settings = self.settings
+        shared = np.full(1 + self.num_columns, settings.query_spread**-2)
+        own = np.full(1 + self.num_columns, settings.interaction_spread**-2)
+        own[0] = settings.plan_spread**-2
+        return np.concatenate([shared, np.tile(own, len(self.plans))])
+
+    def _block(self, weights: np.ndarray, plan: str) -> np.ndarray:
+        if plan not in self.plans:
+            return np.zeros(1 + self.num_columns)
+        at = (1 + self.plans.index(plan)) * (1 + self.num_columns)
+        return weights[at : at + 1 + self.num_columns]

@@ -1,0 +1,97 @@
+import numpy as np
+import pytest
+
+from policies.learned.linear import LinearRewardModel, LinearSettings
+
+
+def learnt(x, plans, rewards, **settings):
+    model = LinearRewardModel(x.shape[1], LinearSettings(**settings))
+    model.learn(x, plans, np.asarray(rewards, float), np.ones(len(plans)))
+    return model
+
+
+def test_by_hand_one_plan_and_no_columns():
+    """Two rewards of 1: shared and plan intercept have prior variances .09 and .01, noise .09."""
+    model = learnt(np.zeros((2, 0)), ["a", "a"], [1, 1])
+    prediction = model.predict(np.zeros((1, 0)), ["a", "b"])
+    assert 0.5 + 0.5 * 2 * 0.1 / (2 * 0.1 + 0.09) == pytest.approx(prediction.mean[0, 0])
+    assert 0.5 + 0.5 * 2 * 0.09 / (2 * 0.1 + 0.09) == pytest.approx(prediction.mean[0, 1])
+    assert 0.1 * 0.09 / (2 * 0.1 + 0.09) == pytest.approx(prediction.covariance[0, 0, 0])
+
+
+def test_knows_nothing_at_first():
+    model = LinearRewardModel(2, LinearSettings())
+    prediction = model.predict(np.ones((1, 2)), ["a", "b"])
+    np.testing.assert_allclose(prediction.mean, [[0.5, 0.5]])
+    variance = prediction.covariance[0]
+    assert variance[0, 0] == pytest.approx(3 * 0.3**2 + 0.1**2 + 2 * 0.02**2)
+    assert variance[0, 1] == pytest.approx(3 * 0.3**2)
+
+
+def test_finds_which_plan_a_column_speaks_for():
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(4000, 3))
+    plans = rng.choice(["a", "b"], 4000)
+    effect = np.where(plans == "a", 0.1 * x[:, 1], -0.1 * x[:, 1])
+    rewards = 0.5 + 0.2 * x[:, 0] + effect + rng.normal(0, 0.1, 4000)
+    model = learnt(x, list(plans), rewards, interaction_spread=0.1)
+    means = model.predict(np.array([[0, 1.0, 0], [0, -1.0, 0]]), ["a", "b"]).mean
+    np.testing.assert_allclose(means, [[0.6, 0.4], [0.4, 0.6]], atol=0.02)
+    contributions = model.contributions(np.array([2.0, 1.0, 3.0]), "a", "b")
+    np.testing.assert_allclose(contributions, [0, 0.2, 0], atol=0.04)
+
+
+def test_little_evidence_hardly_moves_a_plan_from_the_others():
+    x = np.zeros((4, 1))
+    model = learnt(x, ["a", "a", "b", "b"], [1, 1, 0, 0])
+    mean = model.predict(np.zeros((1, 1)), ["a", "b"]).mean[0]
+    assert 0 < mean[0] - mean[1] < 0.25
+
+
+def test_a_new_plan_is_an_arm_at_once_and_uncertain():
+    x = np.random.default_rng(0).normal(size=(500, 1))
+    model = learnt(x, ["a"] * 500, np.full(500, 0.8))
+    prediction = model.predict(np.zeros((1, 1)), ["a", "new"])
+    assert prediction.covariance[0, 1, 1] > 5 * prediction.covariance[0, 0, 0]
+    model.learn(x[:300], ["new"] * 300, np.full(300, 0.6), np.ones(300))
+    assert model.predict(np.zeros((1, 1)), ["new"]).mean[0, 0] == pytest.approx(0.6, abs=0.03)
+
+
+def test_learning_at_once_or_one_by_one_is_the_same():
+    rng = np.random.default_rng(2)
+    x, rewards = rng.normal(size=(30, 2)), rng.random(30)
+    plans = list(rng.choice(["a", "b", "c"], 30))
+    together = learnt(x, plans, rewards, discount=0.95)
+    single = LinearRewardModel(2, LinearSettings(discount=0.95))
+    for i in range(30):
+        single.learn(x[i : i + 1], [plans[i]], rewards[i : i + 1], np.ones(1))
+    at = np.array([[0.3, -1.0]])
+    one, other = together.predict(at, ["a", "b", "c"]), single.predict(at, ["a", "b", "c"])
+    np.testing.assert_allclose(one.mean, other.mean)
+    np.testing.assert_allclose(one.covariance, other.covariance)
+
+
+def test_a_discount_follows_change():
+    x = np.zeros((600, 0))
+    rewards = np.repeat([0.9, 0.1], 300)
+    for discount, expected in ((1.0, 0.5), (0.98, 0.1)):
+        model = learnt(x, ["a"] * 600, rewards, discount=discount)
+        assert model.predict(np.zeros((1, 0)), ["a"]).mean[0, 0] == pytest.approx(
+            expected, abs=0.03
+        )
+
+
+def test_a_weight_of_two_is_the_observation_twice():
+    x = np.ones((1, 1))
+    twice = learnt(np.ones((2, 1)), ["a", "a"], [1, 1])
+    heavy = LinearRewardModel(1)
+    heavy.learn(x, ["a"], np.ones(1), np.array([2.0]))
+    np.testing.assert_allclose(twice.predict(x, ["a"]).mean, heavy.predict(x, ["a"]).mean)
+
+
+def test_digest_changes_with_what_was_learnt():
+    model = LinearRewardModel(1)
+    before = model.digest
+    assert before == LinearRewardModel(1).digest
+    model.learn(np.ones((1, 1)), ["a"], np.ones(1), np.ones(1))
+    assert before != model.digest
