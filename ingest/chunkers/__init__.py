@@ -1,0 +1,1 @@
+"""Chunkers: a `ParsedDocument` to cuts. One way of cutting a module."""

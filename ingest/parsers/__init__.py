@@ -1,0 +1,1 @@
+"""Parsers: bytes of one format to a `ParsedDocument`. One format a module."""

@@ -1,0 +1,35 @@
+"""What a source offers."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from ingest.types import Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One entry of a source: a file to read, or the reason why it is not read."""
+
+    unit: Unit
+    refused: str = ""
+
+
+class Source(Protocol):
+    """Lists what there is. Reading is done by the workers, see `ingest.reading`."""
+
+    @property
+    def uri(self) -> str:
+        """Every unit's URI is this one or lies under it; what was under it and is gone is
+        deleted.
+        """
+        ...
+
+    def list(self) -> Iterator[Listed]:
+        """Every entry, in a stable order.
+
+        Raises:
+            SourceUnavailable: it cannot be listed, wholly or in part. A source that cannot be
+            listed completely must not look as if documents had vanished.
+        """
+        ...
