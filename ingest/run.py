@@ -1,0 +1,211 @@
+"""One run of ingestion from request to summary."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Literal, cast
+
+import pyarrow as pa
+
+from ingest.collector import Collector, Tally
+from ingest.dead_letters import FILE_NAME, write_dead_letters
+from ingest.errors import IngestRejected
+from ingest.identity import digest
+from ingest.job import Job, grouped, run_inline
+from ingest.known import KnownDocuments
+from ingest.ledger import Ledger
+from ingest.plan import Plan, plan
+from ingest.request import IngestRequest, IngestSummary, OnProgress, Progress
+from ingest.sources.files import FileSource
+from ingest.sources.source import Source
+from skills.resources import Resources
+from skills.stores.store import IndexWriter, WritableStore
+
+_RAY_PAYS_ABOVE_BYTES = 2 * 1024 * 1024
+"""Ray costs about nine seconds to start on two cores; one process embeds some hundred kB of text
+in that time. Below this size of input the same stages run in this process."""
+Executed = Literal["inline", "ray", "none"]
+
+
+def run(
+    request: IngestRequest, progress: OnProgress | None = None, resources: Resources | None = None
+) -> IngestSummary:
+    """Bring a collection up to what its sources hold now.
+
+    Unchanged documents are skipped, changed ones replaced, those that vanished from the sources
+    deleted. Nothing is visible before everything is written.
+
+    Args:
+        request: what to do.
+        progress: called after every batch, in this thread.
+        resources: stores and encoders that exist already; built from the request when absent.
+
+    Raises:
+        IngestRejected: a source does not exist, or the request cannot be served.
+        SourceUnavailable: a source cannot be listed.
+        SkillError: a store or an encoder is misconfigured, down, or busy with another writer.
+    """
+    built = resources if resources is not None else Resources(request.resources)
+    sources = _sources(request)
+    writer = _writer(request, built)
+    try:
+        with closing(Ledger(request.state_dir / "ledger.sqlite", _settings(request))) as ledger:
+            return _Run(request, built, ledger, writer, sources, progress).summary()
+    finally:
+        writer.abort()
+
+
+def _sources(request: IngestRequest) -> list[Source]:
+    if not request.sources:
+        raise IngestRejected("sources", "name at least one file or directory")
+    return [FileSource(Path(source)) for source in request.sources]
+
+
+def _writer(request: IngestRequest, resources: Resources) -> IndexWriter:
+    vectors = {
+        name: (resources.encoder(e).id, resources.encoder(e).dim)
+        for name, e in request.encoders.items()
+    }
+    if len(request.stores) != 1:
+        raise IngestRejected("stores", "exactly one store can be written in one run")
+    store = resources.store(request.stores[0])
+    if not hasattr(store, "writer"):
+        raise IngestRejected("stores", f"{request.stores[0]!r} cannot be written to")
+    return cast("WritableStore", store).writer(request.collection, vectors)
+
+
+def _settings(request: IngestRequest) -> str:
+    return digest(request.documents.fingerprint, *sorted(request.encoders), size=8)
+
+
+class _Run:
+    """The state of one run."""
+
+    def __init__(
+        self,
+        request: IngestRequest,
+        resources: Resources,
+        ledger: Ledger,
+        writer: IndexWriter,
+        sources: Sequence[Source],
+        progress: OnProgress | None,
+    ) -> None:
+        self._started = time.perf_counter()
+        self._request = request
+        self._resources = resources
+        self._ledger = ledger
+        self._writer = writer
+        self._scopes = tuple(source.uri for source in sources)
+        self._progress = progress
+        self._stored = dict(writer.documents())
+        self._plan = plan(sources, ledger, self._stored, request.retry_failed)
+        self._collector = Collector(
+            ledger, None if request.dry_run else writer, self._stored, self._scopes
+        )
+
+    def summary(self) -> IngestSummary:
+        executed = self._work()
+        tally = self._collector.tally
+        started = time.perf_counter()
+        deleted, version = self._finish()
+        tally.busy_s["write"] += time.perf_counter() - started
+        return self._summary(self._plan, tally, executed, deleted, version)
+
+    def _work(self) -> Executed:
+        if not self._plan.units:
+            return "none"
+        known = KnownDocuments.of(self._known())
+        request = self._request
+        job = Job(
+            groups=grouped(self._plan.units),
+            documents=request.documents,
+            limits=request.limits,
+            known=known,
+            resources=self._resources.settings,
+            encoders={} if request.dry_run else request.encoders,
+        )
+        executed, tables = self._execute(job)
+        for table in tables:
+            self._collector.take(table)
+            self._report(job.num_bytes)
+        return executed
+
+    def _execute(self, job: Job) -> tuple[Executed, Iterator[pa.Table]]:
+        execution = self._request.execution
+        if execution == "auto":
+            execution = "ray" if job.num_bytes > _RAY_PAYS_ABOVE_BYTES else "inline"
+        if execution == "inline":
+            return "inline", run_inline(job, self._resources)
+        from ingest.pipeline import run_on_ray  # importing Ray takes seconds
+
+        return "ray", run_on_ray(job)
+
+    def _known(self) -> Iterator[tuple[str, str]]:
+        yield from self._stored.items()
+        if not self._request.retry_failed:
+            yield from ((e.document_id, e.content_hash) for e in self._ledger.failures())
+
+    def _report(self, total_bytes: int) -> None:
+        if self._progress is None:
+            return
+        tally = self._collector.tally
+        states = tally.states
+        documents = sum(states[s] for s in ("added", "changed", "unchanged", "failed"))
+        self._progress(
+            Progress(
+                documents,
+                states["failed"] + states["rejected"],
+                tally.passages,
+                tally.done_bytes,
+                total_bytes,
+                time.perf_counter() - self._started,
+            )
+        )
+
+    def _finish(self) -> tuple[int, str]:
+        """Delete what vanished, commit, and only then forget it."""
+        vanished = [e.document_id for e in self._ledger.vanished(self._scopes)]
+        indexed = [d for d in vanished if d in self._stored]
+        if self._request.dry_run:
+            return len(indexed), ""
+        self._writer.delete_documents(indexed)
+        self._ledger.save()
+        version = self._writer.commit().version
+        self._ledger.forget(vanished)
+        self._ledger.note_files(self._plan.fingerprints)
+        self._ledger.save()
+        write_dead_letters(self._dead_letters, self._ledger.failures())
+        return len(indexed), version
+
+    @property
+    def _dead_letters(self) -> Path:
+        return self._request.state_dir / FILE_NAME
+
+    def _summary(
+        self, found: Plan, tally: Tally, executed: Executed, deleted: int, version: str
+    ) -> IngestSummary:
+        states = tally.states
+        unchanged = found.unchanged + states["unchanged"]
+        failed = found.failed + states["failed"] + states["rejected"]
+        return IngestSummary(
+            collection=self._request.collection,
+            version=version,
+            documents=states["added"] + states["changed"] + unchanged + failed,
+            added=states["added"],
+            changed=states["changed"],
+            unchanged=unchanged,
+            deleted=deleted,
+            failed=failed,
+            passages=tally.passages,
+            elapsed_s=time.perf_counter() - self._started,
+            execution=executed,
+            stage_shares=_shares(tally.busy_s),
+            dead_letters=self._dead_letters,
+            dry_run=self._request.dry_run,
+        )
+
+
+def _shares(busy_s: Mapping[str, float]) -> dict[str, float]:
+    total = sum(busy_s.values())
+    return {stage: spent / total for stage, spent in busy_s.items()} if total else {}

@@ -1,0 +1,53 @@
+import pytest
+
+from ingest.request import IngestRequest
+from ingest.run import run
+from skills.resources import Component, Resources, ResourceSettings
+
+HERE = "tests.unit.ingest.fakes"
+
+
+class Bench:
+    """A source directory, a store, and runs over them."""
+
+    def __init__(self, tmp_path):
+        self.docs = tmp_path / "docs"
+        self.docs.mkdir()
+        self.resources = Resources(
+            ResourceSettings(
+                home=tmp_path / "home",
+                cache=tmp_path / "cache",
+                stores={"default": Component(class_path=f"{HERE}.InMemoryStore")},
+                encoders={"default": Component(class_path=f"{HERE}.FakeEncoder")},
+            )
+        )
+
+    @property
+    def store(self):
+        return self.resources.store()
+
+    def write(self, name, content):
+        path = self.docs / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    def run(self, *sources, progress=None, **options):
+        request = IngestRequest(
+            sources=tuple(map(str, sources or [self.docs])),
+            collection="c",
+            resources=self.resources.settings,
+            **{"execution": "inline", **options},
+        )
+        return run(request, progress, self.resources)
+
+    def passages(self):
+        return list(self.store.passages("c").values())
+
+    def texts(self):
+        return sorted(p.text for p in self.passages())
+
+
+@pytest.fixture
+def bench(tmp_path):
+    return Bench(tmp_path)

@@ -1,0 +1,219 @@
+import json
+import os
+
+import pytest
+
+from ingest.dead_letters import read_dead_letters
+from ingest.errors import IngestRejected
+
+
+def line(identity, text="Some text.", **metadata):
+    return json.dumps({"_id": identity, "title": "", "text": text, "metadata": metadata}) + "\n"
+
+
+def counts(summary):
+    return (
+        summary.added, summary.changed, summary.unchanged, summary.deleted, summary.failed,
+    )  # fmt: skip
+
+
+def test_running_twice_changes_nothing(bench):
+    bench.write("a.md", "# A\n\nOne.")
+    bench.write("b.txt", "Two.")
+    first = bench.run()
+    before = bench.store.indexed("c").copy()
+    second = bench.run()
+    assert (2, 0, 0, 0, 0) == counts(first)
+    assert (0, 0, 2, 0, 0) == counts(second)
+    assert (first.version, before) == (second.version, bench.store.indexed("c"))
+
+
+def test_a_file_that_is_only_touched_is_unchanged(bench):
+    path = bench.write("a.md", "# A\n\nOne.")
+    bench.run()
+    os.utime(path, (1_000_000_000, 1_000_000_000))
+    assert (0, 0, 1, 0, 0) == counts(bench.run())
+
+
+def test_a_file_that_looks_as_before_is_not_read_again(bench):
+    path = bench.write("a.md", "# A\n\nOne.")
+    os.utime(path, (1_000_000_000, 1_000_000_000))
+    bench.run()
+    assert "none" == bench.run().execution
+
+
+def test_a_changed_document_replaces_all_of_its_passages(bench):
+    bench.write("a.txt", "Old.")
+    bench.write("b.txt", "Kept.")
+    bench.run()
+    bench.write("a.txt", "New.")
+    assert (0, 1, 1, 0, 0) == counts(bench.run())
+    assert ["Kept.", "New."] == bench.texts()
+
+
+def test_a_vanished_document_is_deleted(bench):
+    path = bench.write("sub/a.txt", "Old.")
+    bench.write("b.txt", "Kept.")
+    bench.run()
+    path.unlink()
+    assert (0, 0, 1, 1, 0) == counts(bench.run())
+    assert ["Kept."] == bench.texts()
+
+
+def test_documents_of_another_source_are_never_deleted(bench):
+    bench.write("one/a.txt", "First.")
+    bench.write("one-more/b.txt", "Second.")
+    bench.run(bench.docs / "one")
+    assert (1, 0, 0, 0, 0) == counts(bench.run(bench.docs / "one-more"))
+    assert ["First.", "Second."] == bench.texts()
+
+
+def test_a_file_that_is_named_alone_is_the_same_document_as_in_its_directory(bench):
+    path = bench.write("a.txt", "Once.")
+    bench.run(path)
+    assert (0, 0, 1, 0, 0) == counts(bench.run(bench.docs))
+
+
+def test_a_broken_document_becomes_a_dead_letter_and_stops_nothing(bench):
+    bench.write("a.pdf", b"%PDF-1.4 nothing that follows makes sense")
+    bench.write("b.txt", "Fine.")
+    summary = bench.run()
+    assert (1, 0, 0, 0, 1) == counts(summary)
+    [letter] = read_dead_letters(summary.dead_letters)
+    assert letter.uri.endswith("/a.pdf")
+    assert "is damaged or no PDF" in letter.reason
+    assert ["Fine."] == bench.texts()
+
+
+def test_a_document_that_breaks_keeps_its_last_good_version(bench):
+    bench.write("a.html", "<html><body><p>Good.</p></body></html>")
+    bench.run()
+    bench.write("a.html", b"\x00\x01\x02\x03" * 100)
+    assert (0, 0, 0, 0, 1) == counts(bench.run())
+    assert ["Good."] == bench.texts()
+
+
+def test_a_failure_is_remembered_until_the_document_changes(bench):
+    bench.write("a.txt", "  \n")
+    bench.run()
+    again = bench.run()
+    assert (0, 0, 0, 0, 1) == counts(again)
+    assert 1 == len(read_dead_letters(again.dead_letters))
+    bench.write("a.txt", "Text.")
+    fixed = bench.run()
+    assert (1, 0, 0, 0, 0) == counts(fixed)
+    assert [] == read_dead_letters(fixed.dead_letters)
+
+
+def test_lines_of_passages_are_documents_of_their_own(bench):
+    bench.write("p.jsonl", line("x", "One.", lang="en", author="Ann") + line("y", "Two."))
+    assert (2, 0, 0, 0, 0) == counts(bench.run())
+    x = bench.store.passages("c")["x"]
+    assert ("x", "One.", "Ann", {"lang": "en"}) == (
+        x.document_id, x.text, x.metadata.author, x.metadata.attributes,
+    )  # fmt: skip
+
+
+def test_only_the_line_that_changed_is_written_again(bench):
+    bench.write("p.jsonl", line("x", "One.") + line("y", "Two.") + line("z", "Three."))
+    bench.run()
+    bench.write("p.jsonl", line("x", "One.") + line("y", "Two!"))
+    summary = bench.run()
+    assert (0, 1, 1, 1, 0) == counts(summary)
+    assert 1 == summary.passages
+    assert ["One.", "Two!"] == bench.texts()
+
+
+def test_a_bad_line_is_a_dead_letter_that_names_its_place_and_field(bench):
+    good = line("x")
+    bench.write("p.jsonl", good + '{"_id": "y", "text": 5}\n' + line("z", confidence_level=3))
+    summary = bench.run()
+    assert (1, 0, 0, 0, 2) == counts(summary)
+    letters = read_dead_letters(summary.dead_letters)
+    assert [len(good), len(good) + 24] == [letter.offset for letter in letters]
+    assert "`text`" in letters[0].reason
+    assert "metadata.confidence_level" in letters[1].reason
+
+
+def test_an_id_that_is_used_twice_is_reported_and_the_first_one_kept(bench):
+    bench.write("a.jsonl", line("x", "First."))
+    bench.write("b.jsonl", line("x", "Second."))
+    summary = bench.run()
+    assert (1, 0, 0, 0, 1) == counts(summary)
+    assert "is taken by a document of file:" in read_dead_letters(summary.dead_letters)[0].reason
+    assert ["First."] == bench.texts()
+
+
+def test_an_id_of_another_source_is_never_overwritten(bench):
+    bench.write("one/p.jsonl", line("x", "First."))
+    bench.write("two/p.jsonl", line("x", "Second."))
+    bench.run(bench.docs / "one")
+    assert 1 == bench.run(bench.docs / "two").failed
+    assert ["First."] == bench.texts()
+
+
+def test_a_large_file_of_lines_is_split_without_loss(bench):
+    lines = [line(f"id-{i}", f"{i} " + "x" * (i % 700)) for i in range(3000)]
+    bench.write("p.jsonl", "".join(lines))
+    assert 3000 == bench.run().added
+
+
+def test_links_inside_a_source_are_refused(bench, tmp_path):
+    secret = tmp_path / "secret.txt"
+    secret.write_text("Secret.")
+    bench.write("a.txt", "Open.")
+    (bench.docs / "link.txt").symlink_to(secret)
+    summary = bench.run()
+    assert (1, 0, 0, 0, 1) == counts(summary)
+    assert "symbolic link" in read_dead_letters(summary.dead_letters)[0].reason
+    assert ["Open."] == bench.texts()
+
+
+def test_a_dry_run_counts_and_writes_nothing(bench):
+    bench.write("a.txt", "Text.")
+    summary = bench.run(dry_run=True)
+    assert (1, 0, 0, 0, 0) == counts(summary)
+    assert 1 == summary.passages
+    assert [] == bench.passages()
+    assert (1, 0, 0, 0, 0) == counts(bench.run())
+
+
+def test_a_source_that_does_not_exist_is_an_error_and_deletes_nothing(bench):
+    bench.write("a.txt", "Text.")
+    bench.run()
+    with pytest.raises(IngestRejected, match="no such file"):
+        bench.run(bench.docs / "nowhere")
+    assert ["Text."] == bench.texts()
+
+
+def test_vectors_belong_to_their_passages(bench):
+    texts = [f"{'x' * (i * 7 % 50)} {i}" for i in range(100)]
+    bench.write("p.jsonl", "".join(line(str(i), text) for i, text in enumerate(texts)))
+    bench.run()
+    encoder = bench.resources.encoder()
+    for indexed in bench.store.indexed("c").values():
+        [expected] = encoder.encode([indexed.passage.text], "passage")
+        assert indexed.vectors["dense"] == pytest.approx(expected, abs=1e-6)
+
+
+def test_progress_ends_with_everything_done(bench):
+    bench.write("a.txt", "Text.")
+    bench.write("b.jsonl", line("x") + line("y"))
+    heard = []
+    bench.run(progress=heard.append)
+    last = heard[-1]
+    assert (3, 3, 0) == (last.documents, last.passages, last.failed)
+    assert 0.9 < last.done_bytes / last.total_bytes <= 1
+
+
+def test_what_the_request_says_is_on_every_passage(bench):
+    from ingest.documents import DocumentSettings
+    from ingest.enrichment.enricher import EnrichmentSettings
+
+    bench.write("a.txt", "Text.")
+    bench.write("b.jsonl", line("x", allowed_roles=["hr"]))
+    settings = EnrichmentSettings(tenant="acme", allowed_roles=("staff",))
+    bench.run(documents=DocumentSettings(enrichment=settings))
+    roles = {p.metadata.allowed_roles for p in bench.passages()}
+    assert {("staff",), ("hr",)} == roles
+    assert {"acme"} == {p.metadata.tenant for p in bench.passages()}
