@@ -1,0 +1,1 @@
+"""What another policy would have earned, judged from what this one logged."""
