@@ -1,0 +1,1 @@
+"""From feedback signals to one reward per request."""
