@@ -17,6 +17,7 @@ _PUBLISHED = re.compile(
     re.IGNORECASE,
 )
 _PUBLICATION_FIELD = re.compile(r"publish|post|date|issued|发布", re.IGNORECASE)
+_YEAR_REACH = 16
 _REACH = 60
 """How many characters before a date its `published` or `reported` may stand."""
 _BOUND = re.compile(
@@ -183,8 +184,9 @@ def _listed(
 
 
 def _is_published(query: str, mention: DateMention) -> bool:
-    before = query[max(0, mention.start - _REACH) : mention.start]
-    after = query[mention.end : mention.end + 20]
+    reach = _YEAR_REACH if mention.kind == "year" else _REACH
+    before = query[max(0, mention.start - reach) : mention.start]
+    after = query[mention.end : mention.end + _YEAR_REACH]
     return bool(_PUBLISHED.search(before) or _PUBLISHED.search(after))
 
 

@@ -1,83 +1,22 @@
-import datetime
-from dataclasses import dataclass
-
 import pytest
 
-from skills.errors import RequestInvalid, SkillUnavailable
+from skills.errors import SkillUnavailable
 from skills.manifest import load_manifest
 from skills.metadata_filter import MetadataFilterSkill
 from skills.registry import CATALOG
 from skills.resources import load_class
 from skills.skill import SkillRequest
-from skills.stores.store import CollectionInfo, FieldSummary
-from skills.types import Condition, Filters, Hit, Passage
-
-TODAY = datetime.date(2024, 5, 2)
-
-
-def field(name, kind, *values, count=1000):
-    return FieldSummary(name, kind, count, values)
-
-
-FILINGS = (
-    field("company", "keyword", "Apple", "Microsoft", "NVIDIA", "星河科技"),
-    field("fiscal_year", "number", 2022, 2023),
-    field("fiscal_quarter", "keyword", "Q1", "Q2", "Q3"),
-    field("page", "number", *range(1, 60)),
-    field("period_end", "time"),
+from skills.types import Condition, Filters
+from tests.unit.skills.known_fields import (
+    FILINGS,
+    LAWS,
+    NEWS,
+    TODAY,
+    FakeKeywordStore,
+    FakeResources,
+    one_of,
+    published,
 )
-NEWS = (
-    field(
-        "source", "keyword", "The Verge", "TechCrunch", "Fortune", "The Age", "FOX News - Health"
-    ),
-    field("category", "keyword", "sports", "technology"),
-    field("author", "keyword", "Sarah Perez", "Kyle Bonn"),
-    field("published_at", "time"),
-    field("url", "keyword", *(f"https://news.example/{i}" for i in range(900))),
-    field("tenant", "keyword", "Acme", "Globex"),
-    field("doc_type", "keyword", "Article"),
-)
-LAWS = (
-    field("law", "keyword", "劳动法", "商标法", "民法典", "税"),
-    field("heading_path", "keyword", "退货", "保修"),
-)
-
-
-@dataclass
-class FakeKeywordStore:
-    """Knows fields; of passages only which (year, quarter) periods there are."""
-
-    fields: tuple[FieldSummary, ...]
-    periods: tuple[tuple[int, str], ...] = ()
-    asked: int = 0
-
-    async def info(self, collection, version=""):
-        if collection != "docs":
-            raise RequestInvalid("collection", f"no collection {collection!r}")
-        self.asked += 1
-        return CollectionInfo("docs", version or "v1", 1000, 100, "", fields=self.fields)
-
-    async def match(self, searches):
-        return [self._rank(search) for search in searches]
-
-    def _rank(self, search):
-        wanted = {condition.field: condition.any_of for condition in search.filters.all_of}
-        there = any(
-            year in wanted["fiscal_year"] and quarter in wanted["fiscal_quarter"]
-            for year, quarter in self.periods
-        )
-        return [Hit(Passage("p", "d", "x"), 1.0)] if there else []
-
-    async def check_health(self):
-        raise SkillUnavailable("store", "down")
-
-
-class FakeResources:
-    def __init__(self, store):
-        self._store = store
-
-    def keyword_store(self, name="default"):
-        return self._store
 
 
 def skill_over(summaries, periods=(), **config):
@@ -96,10 +35,6 @@ async def derived(fields, query, *, periods=(), **request):
 
 async def conditions(fields, query, **more):
     return set((await derived(fields, query, **more)).filters.all_of)
-
-
-def one_of(name, *values):
-    return Condition(name, any_of=values)
 
 
 QUARTER = {one_of("fiscal_year", 2022), one_of("fiscal_quarter", "Q3")}
@@ -159,20 +94,15 @@ async def test_chinese_names_stand_between_words(query, expected):
     assert expected == await conditions(LAWS, query)
 
 
-def between(gte, lt):
-    hour = "T00:00:00+00:00"
-    return Condition("published_at", gte=gte and gte + hour, lt=lt and lt + hour)
-
-
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
-        ("the article published on October 18, 2023", {between("2023-10-18", "2023-10-19")}),
-        ("articles published after October 18, 2023", {between("2023-10-19", None)}),
-        ("reports before 2023", {between(None, "2023-01-01")}),
-        ("2023年10月以后发布的文章", {between("2023-11-01", None)}),
-        ("reports of March 2023 and May 2023", {between("2023-03-01", "2023-06-01")}),
-        ("reports published yesterday", {between("2024-05-01", "2024-05-02")}),
+        ("the article published on October 18, 2023", {published("2023-10-18", "2023-10-19")}),
+        ("articles published after October 18, 2023", {published("2023-10-19", None)}),
+        ("reports before 2023", {published(None, "2023-01-01")}),
+        ("2023年10月以后发布的文章", {published("2023-11-01", None)}),
+        ("reports of March 2023 and May 2023", {published("2023-03-01", "2023-06-01")}),
+        ("reports published yesterday", {published("2024-05-01", "2024-05-02")}),
         ("who won the cup in October 2023", set()),
     ],
 )
