@@ -67,7 +67,9 @@ def date_reasons(
 
     A date goes to the fields that list it (2022-Q3 to a quarter field, or to a year and a
     quarter-of-year field together). Only when no field lists it, and the query says that something
-    was published then, it limits a time field. Several dates of one field widen it.
+    was published then, it limits a time field: to the one period that is named, or by `before`,
+    `since` and the like. Several dates of one field widen it; of a time field to all that lies
+    between them, for what was published then may be spoken of by only one of the dates.
 
     A query that looks across periods (`over time`, `previous quarters`) gets none, and one that
     names more sources than dates no limit in time: the date belongs to one of them.
@@ -91,7 +93,8 @@ def date_reasons(
     published = [m for m in unlisted if m.normalised[0] != "Q" and _is_published(query, m)]
     time_field = _time_field(fields)
     if published and time_field and not 1 < num_names > len(published):
-        reasons.append(_limited(query, published, time_field))
+        days = [m for m in unlisted if m in published or m.kind == "day"]
+        reasons.append(_limited(query, days, time_field))
     return tuple(r for r in reasons if r.condition != Condition(r.condition.field))
 
 
@@ -197,19 +200,22 @@ def _time_field(fields: Sequence[DatedField]) -> DatedField | None:
 
 
 def _limited(query: str, mentions: Sequence[DateMention], field: DatedField) -> Reason:
+    bounds = [_bound(query, mention) for mention in mentions]
+    words = ", ".join(mention.text for mention in mentions)
+    if len(mentions) == 1 and not any(bounds):
+        return Reason(Condition(field.name, any_of=(mentions[0].normalised,)), words)
     lows: list[str] = []
-    highs: list[str] = []
-    for mention in mentions:
-        low, high = day_range(mention.normalised)
-        bound = _bound(query, mention)
-        lows.append({"after": high, "before": "", "until": ""}.get(bound, low))
-        highs.append({"after": "", "since": "", "before": low}.get(bound, high))
+    ends: list[str] = []
+    for mention, bound in zip(mentions, bounds, strict=True):
+        first, end = day_range(mention.normalised)
+        lows.append({"after": end, "before": "", "until": ""}.get(bound, first))
+        ends.append({"after": "", "since": "", "before": first}.get(bound, end))
     condition = Condition(
         field.name,
         gte=None if "" in lows else f"{min(lows)}T00:00:00+00:00",
-        lt=None if "" in highs else f"{max(highs)}T00:00:00+00:00",
+        lt=None if "" in ends else f"{max(ends)}T00:00:00+00:00",
     )
-    return Reason(condition, ", ".join(mention.text for mention in mentions))
+    return Reason(condition, words)
 
 
 def _bound(query: str, mention: DateMention) -> str:

@@ -57,7 +57,11 @@ class QueryFields:
     def reasons(self, query: str, today: datetime.date) -> tuple[Reason, ...]:
         """The conditions that the query's own words give, one a field."""
         names = self.gazetteer.names(query)
-        mentions = dates(query, today)
+        mentions = [
+            date
+            for date in dates(query, today)
+            if all(date.end <= name.start or date.start >= name.end for name in names)
+        ]
         return (
             *_name_reasons(names),
             *date_reasons(query, mentions, self.dated, _num_named(names)),

@@ -23,7 +23,14 @@ FILINGS = (
 )
 NEWS = (
     field(
-        "source", "keyword", "The Verge", "TechCrunch", "Fortune", "The Age", "FOX News - Health"
+        "source",
+        "keyword",
+        "The Verge",
+        "TechCrunch",
+        "Fortune",
+        "The Age",
+        "FOX News - Health",
+        "USA Today",
     ),
     field("category", "keyword", "sports", "technology"),
     field("author", "keyword", "Sarah Perez", "Kyle Bonn"),
