@@ -48,6 +48,8 @@ class SkillManifest(BaseModel):
     kind: SkillKind
     description: str = Field(min_length=1)
     init_params: dict[str, Any] = Field(default_factory=dict)
+    enabled: bool = True
+    """Whether the skill runs unless the configuration says which skills do; costly ones are off."""
     requires: tuple[str, ...] = ()
     """Capabilities (`store.vectors`, `store.keyword`, `encoder`) or other skills
     (`skill.keyword`)."""

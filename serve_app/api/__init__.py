@@ -1,0 +1,1 @@
+"""HTTP: schemas, problems, routes. Translates, and decides nothing."""

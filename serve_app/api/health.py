@@ -1,0 +1,41 @@
+"""Liveness and readiness."""
+
+import asyncio
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import Response
+
+from serve_app.api.views import json_response
+from serve_app.gateway import Gateway
+from skills.errors import SkillError
+
+STORE_TIMEOUT_S = 2.0
+
+
+def router(gateway: Gateway) -> APIRouter:
+    """The routes."""
+    routes = APIRouter(tags=["health"])
+
+    @routes.get("/healthz", response_model=dict[str, Any])
+    async def healthz() -> Response:
+        """The process answers."""
+        return json_response({"status": "ok"})
+
+    @routes.get("/readyz", response_model=dict[str, Any])
+    async def readyz() -> Response:
+        """Whether queries can be answered now, and if not, why."""
+        reasons = []
+        if not gateway.candidates():
+            reasons.append("no plan has all the skills that it requires")
+        try:
+            async with asyncio.timeout(STORE_TIMEOUT_S):
+                await gateway.collections.check_health()
+        except TimeoutError:
+            reasons.append(f"the store gave no answer in {STORE_TIMEOUT_S:g} s")
+        except SkillError as error:
+            reasons.append(str(error))
+        body = {"ready": not reasons, "reasons": reasons, "plans": gateway.candidates()}
+        return json_response(body, 503 if reasons else 200)
+
+    return routes

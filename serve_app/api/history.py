@@ -1,0 +1,66 @@
+"""What was decided, and what people thought of it: `/v1/requests/{id}`, `/v1/feedback`."""
+
+import asyncio
+import time
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path
+from fastapi.responses import Response
+
+from policies.experience.record import Experience, Signal
+from serve_app.api.problems import PROBLEMS
+from serve_app.api.schemas import FeedbackAccepted, FeedbackBody
+from serve_app.api.views import json_response
+from serve_app.errors import NotFound
+from serve_app.gateway import Gateway
+
+FIND_FOR_S = 1.0
+"""How long a record that another gateway is still handing over is waited for."""
+
+RequestId = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$", description="As a response gave it.")]
+
+
+def router(gateway: Gateway) -> APIRouter:
+    """The routes."""
+    routes = APIRouter(prefix="/v1", tags=["history"], responses=PROBLEMS)
+
+    @routes.get("/requests/{request_id}", response_model=dict[str, Any])
+    async def request(request_id: RequestId) -> Response:
+        """The whole decision chain of a request, and the feedback on it."""
+        found = await _find(gateway, request_id)
+        return json_response({"record": found.record, "signals": found.signals})
+
+    @routes.post("/feedback", status_code=201, response_model=FeedbackAccepted)
+    async def feedback(body: FeedbackBody) -> Response:
+        """Record one signal about a response; answered once it is durable."""
+        await _find(gateway, body.request_id)
+        await gateway.recording.signal(
+            Signal(
+                signal_id=body.signal_id,
+                request_id=body.request_id,
+                kind=body.kind,
+                value=body.value,
+                at=datetime.now(UTC),
+                user_digest=gateway.digester.user(body.user_id) if body.user_id else "",
+                passage_id=body.passage_id,
+                detail=body.detail,
+            )
+        )
+        return json_response({"signal_id": body.signal_id, "request_id": body.request_id}, 201)
+
+    return routes
+
+
+async def _find(gateway: Gateway, request_id: str) -> Experience:
+    """The record of a request.
+
+    Raises:
+        NotFound: there is none, or none yet after `FIND_FOR_S`.
+    """
+    until = time.monotonic() + FIND_FOR_S
+    while (found := await gateway.recording.find(request_id)) is None:
+        if time.monotonic() >= until:
+            raise NotFound("request_id", f"no request {request_id} is recorded")
+        await asyncio.sleep(0.1)
+    return found

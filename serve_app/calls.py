@@ -1,0 +1,220 @@
+"""Calling a part of the graph: one request in, one result or one of our errors out, always before
+a deadline.
+
+Parts take lists and callers have single requests. `CoalescedTarget` joins the two: requests that
+arrive while a
+call is under way leave together in the next one, so a busy part costs one hop for many requests
+and an idle one
+adds no wait. What carries the list is a `Send`: a Ray handle (`serve_app.deployments.handles`) or
+the object
+itself (`inline_send`); callers cannot tell. `serve_batch` is the other end of both.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from serve_app import telemetry
+from serve_app.deadline import Deadline
+from skills.errors import SkillError, SkillFailed, SkillRejected, SkillTimeout
+
+log = logging.getLogger(__name__)
+
+RequestT = TypeVar("RequestT")
+ResultT = TypeVar("ResultT")
+RequestT_contra = TypeVar("RequestT_contra", contravariant=True)
+ResultT_co = TypeVar("ResultT_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope(Generic[RequestT]):
+    """A request on its way, with the trace that it belongs to (W3C `traceparent`, empty when not
+    recorded).
+    """
+
+    request: RequestT
+    traceparent: str = ""
+
+
+Run = Callable[[Sequence[RequestT]], Awaitable[Sequence[ResultT | SkillError]]]
+"""What a part does: result i answers request i, or is the reason why there is none."""
+
+Send = Callable[[list[Envelope[RequestT]], float], Awaitable[Sequence[ResultT | SkillError]]]
+"""Carries a batch, with the milliseconds it may take, to a `Run`. Cancelling it stops the work."""
+
+
+class Target(Protocol[RequestT_contra, ResultT_co]):
+    """A part of the graph as its callers see it."""
+
+    async def call(self, request: RequestT_contra, deadline: Deadline) -> ResultT_co:
+        """Serve one request.
+
+        Raises:
+            SkillError: timed out, unavailable, rejected or failed; nothing else.
+        """
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting(Generic[RequestT, ResultT]):
+    envelope: Envelope[RequestT]
+    deadline: Deadline
+    future: "asyncio.Future[ResultT]"
+
+
+@dataclass(frozen=True, slots=True)
+class Coalescing:
+    """How calls to one target are joined."""
+
+    window: int = 2
+    """Calls in flight at once. Twice the replicas keeps each of them busy while results travel."""
+    max_batch: int = 32
+    max_waiting: int = 512
+    """Requests that may wait to be sent; one more is rejected."""
+
+
+class CoalescedTarget(Generic[RequestT, ResultT]):
+    """A target whose concurrent calls travel together."""
+
+    def __init__(
+        self, name: str, send: "Send[RequestT, ResultT]", coalescing: Coalescing | None = None
+    ) -> None:
+        self.name = name
+        self._send = send
+        self._coalescing = coalescing or Coalescing()
+        self._waiting: deque[_Waiting[RequestT, ResultT]] = deque()
+        self._flights: set[asyncio.Task[None]] = set()
+
+    async def call(self, request: RequestT, deadline: Deadline) -> ResultT:
+        """Serve one request with the next batch."""
+        remaining_ms = deadline.remaining_ms()
+        if remaining_ms <= 0:
+            raise SkillTimeout(self.name, "had no time left to start")
+        if len(self._waiting) >= self._coalescing.max_waiting:
+            raise SkillRejected(self.name, f"{len(self._waiting)} requests are waiting already")
+        future: asyncio.Future[ResultT] = asyncio.get_running_loop().create_future()
+        envelope = Envelope(request, telemetry.current_traceparent())
+        self._waiting.append(_Waiting(envelope, deadline, future))
+        self._launch()
+        try:
+            async with asyncio.timeout(remaining_ms / 1000):
+                return await future
+        except TimeoutError:
+            raise SkillTimeout(self.name, f"gave no answer in {remaining_ms:.0f} ms") from None
+
+    def _launch(self) -> None:
+        while self._waiting and len(self._flights) < self._coalescing.window:
+            batch = self._take()
+            if batch:
+                flight = asyncio.get_running_loop().create_task(self._fly(batch))
+                self._flights.add(flight)
+                flight.add_done_callback(self._landed)
+                _cancel_when_abandoned(flight, batch)
+
+    def _landed(self, flight: "asyncio.Task[None]") -> None:
+        self._flights.discard(flight)
+        self._launch()
+
+    def _take(self) -> list[_Waiting[RequestT, ResultT]]:
+        batch: list[_Waiting[RequestT, ResultT]] = []
+        while self._waiting and len(batch) < self._coalescing.max_batch:
+            waiting = self._waiting.popleft()
+            if not waiting.future.done() and waiting.deadline.remaining_ms() > 0:
+                batch.append(waiting)
+        return batch
+
+    async def _fly(self, batch: list[_Waiting[RequestT, ResultT]]) -> None:
+        """Send one batch and hand out its results."""
+        budget_ms = max(waiting.deadline.remaining_ms() for waiting in batch)
+        results: Sequence[ResultT | SkillError]
+        try:
+            async with asyncio.timeout(budget_ms / 1000):
+                results = await self._send([w.envelope for w in batch], budget_ms)
+        except TimeoutError:
+            results = [SkillTimeout(self.name, f"gave no answer in {budget_ms:.0f} ms")] * len(
+                batch
+            )
+        except SkillError as error:
+            results = [error] * len(batch)
+        except Exception as error:  # a part may raise anything; its callers expect SkillError only
+            log.exception("part raised", extra={"part": self.name})
+            results = [SkillFailed(self.name, f"raised {type(error).__name__}")] * len(batch)
+        for waiting, result in zip(batch, results, strict=True):
+            if waiting.future.done():
+                continue
+            if isinstance(result, SkillError):
+                waiting.future.set_exception(result)
+            else:
+                waiting.future.set_result(result)
+
+
+def _cancel_when_abandoned(
+    flight: "asyncio.Task[None]", batch: "Sequence[_Waiting[RequestT, ResultT]]"
+) -> None:
+    """Cancel a flight once nobody waits for any of its results."""
+    left = len(batch)
+
+    def one_done(future: "asyncio.Future[ResultT]") -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            flight.cancel()  # does nothing to a flight that has landed
+
+    for waiting in batch:
+        waiting.future.add_done_callback(one_done)
+
+
+def inline_send(name: str, run: "Run[RequestT, ResultT]") -> "Send[RequestT, ResultT]":
+    """The send of a part that lives in this process."""
+
+    async def send(
+        envelopes: list[Envelope[RequestT]], budget_ms: float
+    ) -> Sequence[ResultT | SkillError]:
+        return await serve_batch(name, run, envelopes, budget_ms)
+
+    return send
+
+
+async def serve_batch(
+    name: str,
+    run: "Run[RequestT, ResultT]",
+    envelopes: Sequence[Envelope[RequestT]],
+    budget_ms: float,
+) -> list[ResultT | SkillError]:
+    """Let a part serve a batch, with one span a request below the span of its caller.
+
+    Raises:
+        SkillTimeout: the part did not finish within the budget.
+        SkillError: the part says that the whole batch is lost.
+        SkillFailed: the part raised something else, or answered with another number of results.
+    """
+    attributes: dict[str, telemetry.AttributeValue] = {
+        telemetry.PART: name,
+        telemetry.BATCH_SIZE: len(envelopes),
+    }
+    span_name = telemetry.SPAN_CALL.format(part=name)
+    spans = [telemetry.open_remote(span_name, e.traceparent, attributes) for e in envelopes]
+    lost: Exception | None = None
+    results: list[ResultT | SkillError] = []
+    try:
+        async with asyncio.timeout(budget_ms / 1000):
+            results = list(await run([e.request for e in envelopes]))
+        if len(results) != len(envelopes):
+            lost = SkillFailed(name, f"gave {len(results)} results for {len(envelopes)} requests")
+    except TimeoutError:
+        lost = SkillTimeout(name, f"did not finish in {budget_ms:.0f} ms")
+    except SkillError as error:
+        lost = error
+    except Exception as error:  # whatever a plug-in raises must cross the process border
+        log.exception("part raised", extra={"part": name})
+        lost = SkillFailed(name, f"raised {type(error).__name__}")
+    finally:
+        for i, opened in enumerate(spans):
+            result = results[i] if i < len(results) else None
+            telemetry.close_remote(opened, result if isinstance(result, SkillError) else lost)
+    if lost is not None:
+        raise lost
+    return results

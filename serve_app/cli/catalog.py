@@ -1,0 +1,50 @@
+"""`tactician skills`, `plans`, `collections`: what there is, as the service says."""
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from serve_app.cli.settings import settings_of
+
+console = Console()
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command()(skills)
+    app.command()(plans)
+    app.command()(collections)
+
+
+def skills(context: typer.Context) -> None:
+    """List the skills and whether they run."""
+    with settings_of(context).client() as client:
+        listed = client.get("/v1/skills")["skills"]
+    table = Table("skill", "kind", "runs", "timeout ms", "description")
+    for s in listed:
+        runs = "yes" if s["running"] else "no"
+        table.add_row(s["skill_id"], s["kind"], runs, f"{s['timeout_ms']:g}", s["description"])
+    console.print(table)
+
+
+def plans(context: typer.Context) -> None:
+    """List the plans and whether they can run."""
+    with settings_of(context).client() as client:
+        listed = client.get("/v1/plans")["plans"]
+    table = Table("plan", "can run", "cost hint ms", "stages", "description")
+    for p in listed:
+        stages = " -> ".join("+".join(c["skill"] for c in s["call"]) for s in p["stages"])
+        can_run = "yes" if p["candidate"] else "no"
+        table.add_row(p["name"], can_run, f"{p['cost_hint_ms']:g}", stages, p["description"])
+    console.print(table)
+
+
+def collections(context: typer.Context) -> None:
+    """List the collections."""
+    with settings_of(context).client() as client:
+        listed = client.get("/v1/collections")["collections"]
+    table = Table("collection", "passages", "documents", "version", "made")
+    for c in listed:
+        counts = (str(c["passages"]), str(c["documents"]))
+        table.add_row(c["name"], *counts, c["version"], c["created_at"])
+    console.print(table)

@@ -1,0 +1,50 @@
+"""Joins the commands, and turns our errors into one line on stderr and exit status 1."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from ingest.errors import IngestError
+from policies.errors import PolicyError
+from serve_app.cli import catalog, demo, doctor, index, query, service
+from serve_app.cli.settings import Settings
+from serve_app.config import load_config
+from serve_app.errors import ServeError
+from skills.errors import SkillError
+
+app = typer.Typer(
+    name="tactician", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+)
+for commands in (service, index, query, catalog, doctor, demo):
+    commands.register(app)
+
+
+@app.callback()
+def tactician(
+    context: typer.Context,
+    config: Annotated[
+        Path | None, typer.Option(help="Configuration file; else the one in TACTICIAN_CONFIG.")
+    ] = None,
+    home: Annotated[
+        Path | None, typer.Option(help="Where data is kept; else TACTICIAN_HOME.")
+    ] = None,
+    url: Annotated[
+        str, typer.Option(envvar="TACTICIAN_URL", help="The service; else the one started here.")
+    ] = "",
+) -> None:
+    """Decide per query which way of searching is worth its cost."""
+    context.obj = Settings(load_config(config, home=home), url)
+
+
+def main() -> None:
+    """The entry point of the `tactician` command."""
+    try:
+        app()
+    except (ServeError, SkillError, PolicyError, IngestError) as error:
+        Console(stderr=True, highlight=False).print(
+            f"[bold red]error[/] {error.subject}: {error.detail}"
+        )
+        sys.exit(1)

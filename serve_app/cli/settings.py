@@ -1,0 +1,33 @@
+"""What the options before the command say, for every command."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from serve_app.client import TacticianClient
+from serve_app.config import TacticianConfig
+from serve_app.service import running_service, url_of
+
+CollectionOption = Annotated[str, typer.Option("--collection", "-c", help="Collection name.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The configuration, and the service that was named, if any."""
+
+    config: TacticianConfig
+    url: str = ""
+
+    def client(self) -> TacticianClient:
+        """A client of the named service, or of the one that runs on this home."""
+        running = running_service(self.config)
+        return TacticianClient(self.url or (running.url if running else url_of(self.config)))
+
+
+def settings_of(context: typer.Context) -> Settings:
+    """What `tactician.main` has put there."""
+    settings = context.find_object(Settings)
+    if settings is None:
+        raise RuntimeError("the command was called without the tactician application")
+    return settings

@@ -1,0 +1,1 @@
+"""Ray Serve: adapters around the parts, and the application that joins them. Ray lives here."""

@@ -1,0 +1,56 @@
+"""Runs a plan: its stages one after the other, within the deadline, on whatever skills are there.
+
+A call that fails costs what it would have contributed: the plan goes on with what there is and
+says in `missing`
+what is not there. Only a request that cannot be right for any skill (an unknown filter field) ends
+the execution.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from serve_app.execution.stage import Progress, SkillTarget, StageRun
+from serve_app.execution.types import Execution, ExecutionRequest
+from skills.manifest import SkillManifest
+from skills.types import Dropped, Missing, MissingReason, SubQuery
+
+
+class Executor:
+    """Runs plans on a set of skills. Immutable: other skills make another executor."""
+
+    def __init__(
+        self, targets: Mapping[str, SkillTarget], manifests: Mapping[str, SkillManifest]
+    ) -> None:
+        self._targets = dict(targets)
+        self._manifests = dict(manifests)
+
+    @property
+    def skills(self) -> frozenset[str]:
+        """The skills that plans may call."""
+        return frozenset(self._targets)
+
+    async def execute(self, request: ExecutionRequest) -> Execution:
+        """Run the request's plan.
+
+        Raises:
+            RequestInvalid: a filter of the request itself cannot be applied; subject is the field.
+        """
+        progress = Progress(queries=(SubQuery(request.query, ""),))
+        for number, stage in enumerate(request.plan.stages, 1):
+            run = StageRun(request, number, stage, progress, self._targets, self._manifests)
+            await run.run()
+        hits = progress.hits[: request.top_k]
+        self._drop_below_top_k(request, progress)
+        if not hits:
+            detail = f"no passage of collection {request.collection!r} was found for the query"
+            progress.missing.append(Missing(MissingReason.NO_EVIDENCE, "query", detail))
+        return Execution(hits, tuple(dict.fromkeys(progress.missing)), tuple(progress.stages))
+
+    @staticmethod
+    def _drop_below_top_k(request: ExecutionRequest, progress: Progress) -> None:
+        below = tuple(
+            Dropped(hit.passage.id, hit.passage.document_id, "below_top_k")
+            for hit in progress.hits[request.top_k :]
+        )
+        last = progress.stages[-1]
+        progress.stages[-1] = replace(last, dropped=last.dropped + below)

@@ -1,0 +1,276 @@
+"""The life of a request: analyse, decide, execute, record. Knows nothing of Ray or HTTP."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from policies.experience.digests import Digester
+from policies.experience.record import ExperienceRecord, RankedPassage, RequestKind
+from policies.plan import Plan
+from policies.types import Decision, DecisionRequest, Intent, QueryFeatures
+from serve_app import telemetry
+from serve_app.answers.types import Answer, AnswerRequest
+from serve_app.calls import Target
+from serve_app.deadline import Deadline, Stopwatch
+from serve_app.errors import Overloaded, RequestRejected, ServiceUnavailable
+from serve_app.execution.executor import Executor
+from serve_app.execution.results import missing_of, status_of
+from serve_app.execution.types import ExecutionRequest
+from serve_app.recording import Recording
+from serve_app.requests import Retrieved, RetrieveRequest
+from skills.errors import RequestInvalid, SkillError
+from skills.stores.store import CollectionReader
+from skills.types import Missing
+
+log = logging.getLogger(__name__)
+
+PART_TIMEOUT_MS = 250.0
+"""Analysis and decision take 2 ms; a part that needs this long is as good as gone."""
+
+ANSWER_SHARE = 0.4
+"""Of the budget of a question: what retrieval must leave for making the answer."""
+
+UNKNOWN_FEATURES = QueryFeatures(
+    language="", num_chars=0, num_words=0, question_word="", intent=Intent.OPEN_ENDED
+)
+"""Stands in when the analyzer is away: it costs its part, not the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """The parts that a gateway works with. Immutable: a change of skills or plans is a new
+    graph.
+    """
+
+    analyzer: Target[str, QueryFeatures]
+    orchestrator: Target[DecisionRequest, Decision]
+    generator: Target[AnswerRequest, Answer]
+    executor: Executor
+    plans: Mapping[str, Plan]
+
+
+class Gateway:
+    """Serves requests on a graph, which `apply` may replace at any time."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        collections: CollectionReader,
+        recording: Recording,
+        digester: Digester,
+        *,
+        max_concurrent_requests: int,
+        store_query_text: bool = True,
+    ) -> None:
+        self.graph = graph
+        self.collections = collections
+        self.recording = recording
+        self.digester = digester
+        self._max_concurrent = max_concurrent_requests
+        self._store_query_text = store_query_text
+        self._running = 0
+
+    def apply(self, graph: Graph) -> None:
+        """Serve on another graph from now on; requests under way stay on theirs."""
+        self.graph = graph
+
+    def candidates(self) -> tuple[str, ...]:
+        """Plans whose required skills all run here."""
+        available = self.graph.executor.skills
+        return tuple(p.name for p in self.graph.plans.values() if p.is_candidate(available))
+
+    async def retrieve(self, request: RetrieveRequest) -> Retrieved:
+        """Choose a plan, run it, record it.
+
+        Raises:
+            RequestRejected: unknown collection, plan or filter field; subject names the field.
+            Overloaded: too many requests are under way.
+            ServiceUnavailable: no plan can run here.
+        """
+        return await self._serve(request, RequestKind.RETRIEVE)
+
+    async def answer(self, request: RetrieveRequest) -> Retrieved:
+        """Retrieve, then make an answer of the passages. Raises like `retrieve`."""
+        return await self._serve(request, RequestKind.ANSWER)
+
+    async def _serve(self, request: RetrieveRequest, kind: RequestKind) -> Retrieved:
+        if self._running >= self._max_concurrent:
+            raise Overloaded("gateway", f"{self._running} requests are under way")
+        self._running += 1
+        arrived, deadline = datetime.now(UTC), Deadline.after(request.budget_ms)
+        name = telemetry.SPAN_ANSWER if kind is RequestKind.ANSWER else telemetry.SPAN_RETRIEVE
+        try:
+            with telemetry.span(name, self._attributes(request)) as span:
+                retrieved = await self._retrieve(request, deadline, kind)
+                if kind is RequestKind.ANSWER:
+                    retrieved = await self._answered(retrieved, request, deadline)
+                span.set_attribute(telemetry.PLAN, retrieved.decision.plan)
+                span.set_attribute(telemetry.POLICY_VERSION, retrieved.decision.policy_version)
+                span.set_attribute(telemetry.NUM_HITS, len(retrieved.hits))
+        finally:
+            self._running -= 1
+        self.recording.record(self._record(request, retrieved, arrived, kind))
+        return retrieved
+
+    async def _retrieve(
+        self, request: RetrieveRequest, deadline: Deadline, kind: RequestKind
+    ) -> Retrieved:
+        graph, missing, clock = self.graph, list[Missing](), Stopwatch()
+        version = await self._version(request.collection)
+        features = await self._analyze(graph, request, deadline, missing)
+        clock.lap("analyze")
+        decision = await self._decide(graph, request, features, deadline, missing)
+        clock.lap("decide")
+        left_ms = deadline.remaining_ms()
+        if kind is RequestKind.ANSWER:
+            left_ms -= ANSWER_SHARE * request.budget_ms
+        try:
+            execution = await graph.executor.execute(
+                ExecutionRequest(
+                    query=request.query,
+                    plan=graph.plans[decision.plan],
+                    collection=request.collection,
+                    version=version,
+                    top_k=request.top_k,
+                    deadline=Deadline.after(max(left_ms, 0.0)),
+                    budget_ms=request.budget_ms,
+                    filters=request.filters,
+                    caller=request.caller,
+                    language=features.language,
+                )
+            )
+        except RequestInvalid as error:
+            raise _rejected(error) from error
+        clock.lap("execute")
+        return Retrieved(
+            request_id=request.request_id,
+            hits=execution.hits,
+            decision=decision,
+            features=features,
+            index_version=version,
+            missing=(*missing, *execution.missing),
+            stages=execution.stages,
+            timings_ms=clock.laps_ms,
+        )
+
+    async def _answered(
+        self, retrieved: Retrieved, request: RetrieveRequest, deadline: Deadline
+    ) -> Retrieved:
+        """The same with an answer; without one, `missing` says why."""
+        clock = Stopwatch()
+        question = AnswerRequest(
+            query=request.query,
+            hits=retrieved.hits,
+            budget_ms=deadline.remaining_ms(),
+            intent=retrieved.features.intent,
+            entities=retrieved.features.entities,
+        )
+        answer: Answer | None = None
+        missing: tuple[Missing, ...]
+        try:
+            answer = await self.graph.generator.call(question, deadline)
+            missing = answer.missing
+        except SkillError as error:
+            missing = (missing_of("answer", status_of(error), error.detail),)
+        clock.lap("generate")
+        timings = dict(retrieved.timings_ms)
+        timings["total"] += clock.laps_ms["total"]
+        return replace(
+            retrieved,
+            answer=answer,
+            missing=tuple(dict.fromkeys((*retrieved.missing, *missing))),
+            timings_ms=timings | {"generate": clock.laps_ms["generate"]},
+        )
+
+    async def _version(self, collection: str) -> str:
+        try:
+            return (await self.collections.info(collection)).version
+        except RequestInvalid as error:
+            raise RequestRejected("collection", error.detail) from error
+        except SkillError as error:
+            raise ServiceUnavailable("collection", error.detail) from error
+
+    async def _analyze(
+        self, graph: Graph, request: RetrieveRequest, deadline: Deadline, missing: list[Missing]
+    ) -> QueryFeatures:
+        try:
+            by = deadline.no_later_than(PART_TIMEOUT_MS)
+            return await graph.analyzer.call(request.query, by)
+        except SkillError as error:
+            missing.append(missing_of("analyzer", status_of(error), error.detail))
+            return replace(UNKNOWN_FEATURES, num_chars=len(request.query))
+
+    async def _decide(
+        self,
+        graph: Graph,
+        request: RetrieveRequest,
+        features: QueryFeatures,
+        deadline: Deadline,
+        missing: list[Missing],
+    ) -> Decision:
+        if request.plan:
+            return self._insisted(graph, request.plan)
+        plans = self.candidates()
+        if not plans:
+            raise ServiceUnavailable("plan", "no plan has all the skills that it requires")
+        try:
+            return await graph.orchestrator.call(
+                DecisionRequest(request.request_id, request.collection, features, plans),
+                deadline.no_later_than(PART_TIMEOUT_MS),
+            )
+        except SkillError as error:
+            missing.append(missing_of("orchestrator", status_of(error), error.detail))
+            reason = "the orchestrator gave no decision; the first plan that can run stands in"
+            return Decision(plans[0], 1.0, "fallback", "", reason)
+
+    def _insisted(self, graph: Graph, plan: str) -> Decision:
+        if plan not in graph.plans:
+            raise RequestRejected("plan", f"no plan {plan!r}; there are: {', '.join(graph.plans)}")
+        if not graph.plans[plan].is_candidate(graph.executor.skills):
+            lacking = sorted(graph.plans[plan].required - graph.executor.skills)
+            raise RequestRejected("plan", f"{plan!r} needs skills that do not run: {lacking}")
+        return Decision(plan, 1.0, "caller", "", "the request names the plan", mode="bypass")
+
+    def _record(
+        self, request: RetrieveRequest, retrieved: Retrieved, arrived: datetime, kind: RequestKind
+    ) -> ExperienceRecord:
+        record = ExperienceRecord(
+            request_id=request.request_id,
+            at=arrived,
+            kind=kind,
+            collection=request.collection,
+            index_version=retrieved.index_version,
+            query=request.query,
+            query_digest=self.digester.query(request.query),
+            features=retrieved.features,
+            decision=retrieved.decision,
+            execution={"stages": retrieved.stages},
+            passages=tuple(
+                RankedPassage(hit.passage.id, hit.passage.document_id, hit.score)
+                for hit in retrieved.hits
+            ),
+            missing=retrieved.missing,
+            timings_ms=retrieved.timings_ms,
+            total_ms=retrieved.timings_ms["total"],
+            user_digest=self.digester.user(request.user_id) if request.user_id else "",
+            session_digest=self.digester.session(request.session_id) if request.session_id else "",
+            tenant=request.caller.tenant,
+            budget_ms=request.budget_ms,
+        )
+        return record if self._store_query_text else record.without_text()
+
+    @staticmethod
+    def _attributes(request: RetrieveRequest) -> dict[str, telemetry.AttributeValue]:
+        attributes: dict[str, telemetry.AttributeValue] = {
+            telemetry.REQUEST_ID: request.request_id,
+            telemetry.COLLECTION: request.collection,
+        }
+        if telemetry.content_wanted():
+            attributes[telemetry.QUERY_TEXT] = request.query
+        return attributes
+
+
+def _rejected(error: RequestInvalid) -> RequestRejected:
+    field = error.subject if error.subject.startswith("filters") else f"filters.{error.subject}"
+    return RequestRejected(field, error.detail)

@@ -1,0 +1,90 @@
+"""Joins parts to a gateway: the same for replicas (`serve_app.deployments`) and for one process
+(`local_gateway`).
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from policies.experience.digests import Digester
+from policies.plan import PLANS, load_plans
+from serve_app.calls import CoalescedTarget, Coalescing, Send, inline_send
+from serve_app.config import TacticianConfig
+from serve_app.execution.executor import Executor
+from serve_app.gateway import Gateway, Graph
+from serve_app.parts import ANALYZER, GENERATOR, ORCHESTRATOR, RECORDER, SKILL, build_part
+from serve_app.recording import Recording
+from skills.registry import SkillRegistry
+from skills.resources import Resources
+
+SendOf = Callable[[str], "Send[Any, Any]"]
+"""How a part is reached, by its name."""
+
+
+def skill_names(config: TacticianConfig, registry: SkillRegistry) -> list[str]:
+    """The skills that the configuration wants to run."""
+    wanted = config.skills or tuple(n for n, m in registry.manifests.items() if m.enabled)
+    return [registry[name].skill_id for name in wanted]
+
+
+def is_inline(part: str, config: TacticianConfig, registry: SkillRegistry) -> bool:
+    """Whether a part lives in the gateway's process."""
+    if part.startswith(SKILL):
+        placed_inline = registry[part.removeprefix(SKILL)].placement == "inline"
+        return config.inline_skills or placed_inline
+    return bool(getattr(config.parts, part).placement == "inline")
+
+
+def part_names(config: TacticianConfig, registry: SkillRegistry) -> list[str]:
+    """Every part of the graph."""
+    skills = [SKILL + name for name in skill_names(config, registry)]
+    return [ANALYZER, ORCHESTRATOR, GENERATOR, RECORDER, *skills]
+
+
+def build_graph(config: TacticianConfig, registry: SkillRegistry, send_of: SendOf) -> Graph:
+    """The graph of the configured parts."""
+    targets = {
+        name: CoalescedTarget[Any, Any](SKILL + name, send_of(SKILL + name), Coalescing())
+        for name in skill_names(config, registry)
+    }
+    return Graph(
+        analyzer=CoalescedTarget(ANALYZER, send_of(ANALYZER)),
+        orchestrator=CoalescedTarget(ORCHESTRATOR, send_of(ORCHESTRATOR)),
+        generator=CoalescedTarget(GENERATOR, send_of(GENERATOR), Coalescing(window=4)),
+        executor=Executor(targets, {name: registry[name] for name in targets}),
+        plans=load_plans((PLANS, *config.plan_dirs)),
+    )
+
+
+def build_gateway(
+    config: TacticianConfig, registry: SkillRegistry, resources: Resources, send_of: SendOf
+) -> Gateway:
+    """A gateway on the configured parts."""
+    recorder = CoalescedTarget[Any, Any](
+        RECORDER,
+        send_of(RECORDER),
+        Coalescing(window=2, max_batch=256, max_waiting=config.experience.max_waiting),
+    )
+    config.home.mkdir(parents=True, exist_ok=True)
+    return Gateway(
+        build_graph(config, registry, send_of),
+        resources.vector_store(),
+        Recording(recorder, config.experience.max_waiting),
+        Digester.open(config.home / "salt"),
+        max_concurrent_requests=config.limits.max_concurrent_requests,
+        store_query_text=config.experience.store_query_text,
+    )
+
+
+def inline_sends(
+    parts: Iterable[str], config: TacticianConfig, resources: Resources
+) -> dict[str, "Send[Any, Any]"]:
+    """Sends to parts that are built here."""
+    return {name: inline_send(name, build_part(name, config, resources).run) for name in parts}
+
+
+def local_gateway(config: TacticianConfig) -> Gateway:
+    """Everything in this process, without Ray: evaluation, tests, very small machines."""
+    registry = SkillRegistry.load(config.skill_dirs)
+    resources = Resources(config.resources)
+    sends = inline_sends(part_names(config, registry), config, resources)
+    return build_gateway(config, registry, resources, sends.__getitem__)

@@ -1,0 +1,247 @@
+"""Starts the graph on a local Ray cluster (or the one that `RAY_ADDRESS` names) and stops it again.
+
+The switches of Ray Serve are read when Ray is imported, in every process: `prepare_environment`
+must run first, so
+Ray is imported inside the functions here.
+"""
+
+import contextlib
+import math
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from pathlib import Path
+
+import httpx
+import orjson
+from pydantic import BaseModel, ConfigDict
+
+from serve_app import telemetry
+from serve_app.config import Scaling, TacticianConfig
+from serve_app.errors import ServiceUnavailable
+
+APPLICATION = "tactician"
+READY_TIMEOUT_S = 180.0
+OBJECT_STORE_BYTES = 80_000_000
+"""Ray's minimum: results travel by value, only ingestion uses the object store."""
+
+
+class RunningService(BaseModel):
+    """What the state file says of a service that was started on this machine."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    pid: int
+    url: str
+    log: str = ""
+
+    @property
+    def alive(self) -> bool:
+        """Whether its process still runs."""
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            return True
+        return True
+
+
+def state_file(config: TacticianConfig) -> Path:
+    """Where a running service of this home is written down."""
+    return config.home / "run" / "service.json"
+
+
+def running_service(config: TacticianConfig) -> RunningService | None:
+    """The service that runs on this home, if any; a state file that a killed one left is
+    removed.
+    """
+    path = state_file(config)
+    try:
+        service = RunningService.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        path.unlink(missing_ok=True)
+        return None
+    if service.alive:
+        return service
+    path.unlink(missing_ok=True)
+    return None
+
+
+def prepare_environment(config: TacticianConfig) -> None:
+    """Set the switches of Ray and Ray Serve, unless the environment has them already."""
+    on = {True: "1", False: "0"}
+    haproxy = config.http.haproxy and sys.platform == "linux"
+    wanted = {
+        "RAY_USAGE_STATS_ENABLED": "0",
+        # Ray runs its workers at niceness 15: any other program on the machine would come first.
+        "RAY_worker_niceness": "0",
+        "RAY_SERVE_ENABLE_HA_PROXY": on[haproxy],
+        "RAY_SERVE_THROUGHPUT_OPTIMIZED": on[config.http.throughput_optimized],
+        # Behind these switches Serve logs to files only; an operator looks at the console first.
+        "RAY_SERVE_LOG_TO_STDERR": "1",
+        "RAY_SERVE_HAPROXY_NBTHREAD": "1",
+        "RAY_SERVE_HAPROXY_METRICS_PORT": str(free_port()),
+        "RAY_SERVE_HAPROXY_STATS_PORT": str(free_port()),
+        # A driver without an event loop cannot use handles when the router shares the main loop.
+        "RAY_SERVE_RUN_ROUTER_IN_SEPARATE_LOOP": "0",
+        "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
+        **telemetry.serve_environment(),
+    }
+    for name, value in wanted.items():
+        os.environ.setdefault(name, value)
+
+
+def free_port() -> int:
+    """A TCP port that nobody listens on right now."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def url_of(config: TacticianConfig) -> str:
+    """Where a client on this machine reaches the service."""
+    host = "127.0.0.1" if config.http.host in {"0.0.0.0", "::"} else config.http.host  # noqa: S104
+    return f"http://{host}:{config.http.port}"
+
+
+def port_is_free(host: str, port: int) -> bool:
+    """Whether the service could listen there."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, port))
+        except OSError:
+            return False
+    return True
+
+
+class Service:
+    """A graph that this process has started."""
+
+    def __init__(self, config: TacticianConfig) -> None:
+        self.config = config
+        self.url = url_of(config)
+
+    def start(self) -> None:
+        """Start the cluster and the application, and wait until queries can be answered.
+
+        Raises:
+            ServiceUnavailable: another service runs on this home, the port is taken, or it is not
+            ready in time.
+        """
+        running = running_service(self.config)
+        if running is not None:
+            detail = f"a service runs already (process {running.pid}); `tactician down` stops it"
+            raise ServiceUnavailable(running.url, detail)
+        if not port_is_free(self.config.http.host, self.config.http.port):
+            detail = "the port is taken by another program; choose one with --port"
+            raise ServiceUnavailable(f"port {self.config.http.port}", detail)
+        prepare_environment(self.config)
+        self._deploy()
+        wait_until_ready(self.url, READY_TIMEOUT_S)
+        path = state_file(self.config)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        log = os.environ.get("TACTICIAN_LOG", "")
+        state = RunningService(pid=os.getpid(), url=self.url, log=log)
+        path.write_bytes(orjson.dumps(state.model_dump()))
+
+    def wait(self) -> None:
+        """Return at SIGINT or SIGTERM."""
+        stop = threading.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: stop.set())
+        while not stop.wait(0.5):
+            pass
+
+    def stop(self) -> None:
+        """Stop the application and the cluster that `start` has started."""
+        import ray
+
+        state_file(self.config).unlink(missing_ok=True)
+        if ray.is_initialized():
+            ray.shutdown()
+
+    def _deploy(self) -> None:
+        import ray
+        from ray import serve
+
+        from serve_app.deployments.app import build
+
+        connect: dict[str, object] = {"log_to_driver": False}
+        if not os.environ.get("RAY_ADDRESS"):
+            connect |= {
+                "num_cpus": _logical_cpus(self.config),
+                "include_dashboard": False,
+                "object_store_memory": OBJECT_STORE_BYTES,
+            }
+        if not ray.is_initialized():
+            ray.init(**connect)
+        serve.start(
+            http_options={"host": self.config.http.host, "port": self.config.http.port},
+            proxy_location="HeadOnly",
+        )
+        serve.run(build(self.config), name=APPLICATION, route_prefix="/")
+
+
+def wait_until_ready(url: str, timeout_s: float) -> None:
+    """Poll `/readyz`.
+
+    Raises:
+        ServiceUnavailable: not ready in time; the detail has the reasons it gave last.
+    """
+    until = time.monotonic() + timeout_s
+    last = "no answer"
+    while time.monotonic() < until:
+        with contextlib.suppress(httpx.HTTPError, ValueError):
+            answer = httpx.get(f"{url}/readyz", timeout=5)
+            if answer.status_code == 200:
+                return
+            last = answer.text
+        time.sleep(0.1)
+    raise ServiceUnavailable(url, f"not ready after {timeout_s:.0f} s: {last}")
+
+
+def stop_running(config: TacticianConfig, timeout_s: float = 60.0) -> bool:
+    """Stop the service that runs on this home. False when there was none.
+
+    Raises:
+        ServiceUnavailable: its process is still there after `timeout_s`.
+    """
+    service = running_service(config)
+    if service is None:
+        return False
+    os.kill(service.pid, signal.SIGTERM)
+    until = time.monotonic() + timeout_s
+    while service.alive:
+        if time.monotonic() > until:
+            detail = f"process {service.pid} did not stop in {timeout_s:.0f} s"
+            raise ServiceUnavailable(service.url, detail)
+        time.sleep(0.1)
+    state_file(config).unlink(missing_ok=True)
+    return True
+
+
+def _logical_cpus(config: TacticianConfig) -> int:
+    """Enough logical CPUs for every replica there may be; Ray only counts them."""
+    from serve_app.graph import is_inline, part_names
+    from serve_app.parts import SKILL
+    from skills.registry import SkillRegistry
+
+    registry = SkillRegistry.load(config.skill_dirs)
+    booked = config.parts.gateway.num_cpus * config.parts.gateway.max_replicas
+    for name in part_names(config, registry):
+        if is_inline(name, config, registry):
+            continue
+        if name.startswith(SKILL):
+            asked = registry[name.removeprefix(SKILL)].resources
+            booked += asked.num_cpus * asked.max_replicas
+        else:
+            scaling: Scaling = getattr(config.parts, name)
+            booked += scaling.num_cpus * scaling.max_replicas
+    return max(os.cpu_count() or 1, math.ceil(2 * booked))

@@ -1,0 +1,160 @@
+import json
+
+import pytest
+
+QUERY = {"query": "what does the thing cost", "collection": "stub"}
+
+
+async def test_retrieve_answers_with_passages_and_how_they_were_found(http):
+    answer = await http.post("/v1/retrieve", json=QUERY | {"top_k": 3})
+    assert 200 == answer.status_code
+    body = answer.json()
+    assert 3 == len(body["passages"])
+    first = body["passages"][0]
+    assert {"id", "document_id", "text", "score", "metadata", "provenance", "title"} == set(first)
+    assert {"left", "right", "fusion"} == {p["skill"] for p in first["provenance"]}
+    assert "stub_hybrid" == body["decision"]["plan"]
+    assert 1.0 == body["decision"]["propensity"]
+    assert body["decision"]["reason"]
+    assert [] == body["missing"]
+    assert {"analyze", "decide", "execute", "total"} == set(body["timings_ms"])
+    assert "below_top_k" in body["stages"][0]["dropped"]
+
+
+async def test_answer_cites_the_passage_it_quotes(http):
+    body = (await http.post("/v1/answer", json=QUERY)).json()
+    sentence = body["answer"]["sentences"][0]
+    citation = sentence["citations"][0]
+    passage = next(p for p in body["passages"] if p["id"] == citation["passage_id"])
+    assert sentence["text"] == passage["text"][citation["start"] : citation["end"]]
+    assert "generate" in body["timings_ms"]
+
+
+async def test_a_request_can_be_explained_right_after_it(http):
+    sent = (await http.post("/v1/retrieve", json=QUERY | {"user_id": "u-4711"})).json()
+    body = (await http.get(f"/v1/requests/{sent['request_id']}")).json()
+    record = body["record"]
+    assert "stub_hybrid" == record["decision"]["plan"]
+    assert [p["id"] for p in sent["passages"]] == [p["id"] for p in record["passages"]]
+    assert record["execution"]["stages"][0]["calls"]
+    assert record["user_digest"]
+    assert "u-4711" not in str(body)
+
+
+async def test_feedback_joins_its_request(http, gateway):
+    sent = (await http.post("/v1/retrieve", json=QUERY)).json()
+    signal = {"request_id": sent["request_id"], "kind": "thumb", "value": 1, "signal_id": "s1"}
+    for _ in range(2):
+        assert 201 == (await http.post("/v1/feedback", json=signal)).status_code
+    await gateway.recording.drain(5)
+    body = (await http.get(f"/v1/requests/{sent['request_id']}")).json()
+    assert [("s1", "thumb", 1.0)] == [
+        (s["signal_id"], s["kind"], s["value"]) for s in body["signals"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"query": ""}, "query"),
+        ({"query": "  \n"}, "query"),
+        ({"query": "a\x00b"}, "query"),
+        ({"query": "\ud800"}, "query"),
+        ({"query": 7}, "query"),
+        ({"query": "x" * 1_000_000}, "query"),
+        ({"query": None}, "query"),
+        ({"collection": "No Such!"}, "collection"),
+        ({"collection": "../../etc"}, "collection"),
+        ({"top_k": 0}, "top_k"),
+        ({"top_k": 10_000}, "top_k"),
+        ({"top_k": "3"}, "top_k"),
+        ({"top_k": 2.5}, "top_k"),
+        ({"plan": "no_such_plan"}, "plan"),
+        ({"budget_ms": -1}, "budget_ms"),
+        ({"budget_ms": 1e12}, "budget_ms"),
+        ({"filters": {"language": {"like": "z"}}}, "filters"),
+        ({"filters": {"language": []}}, "filters"),
+        ({"filters": [1]}, "filters"),
+        ({"colour": "red"}, "colour"),
+        ({"session_id": ""}, "session_id"),
+    ],
+)
+async def test_bad_input_is_refused_with_the_name_of_the_field(http, change, field):
+    content = json.dumps(QUERY | change)
+    answer = await http.post("/v1/retrieve", content=content)
+    body = answer.json()
+    assert 422 == answer.status_code
+    assert "application/problem+json" == answer.headers["content-type"]
+    assert "invalid_request" == body["code"]
+    assert field in {e["field"].split(".")[0] for e in body["errors"]}
+    assert len(answer.content) < 4000
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b"null", b'"x"', b"\xff\xfe", b"[" * 100_000]
+)
+async def test_a_body_that_is_no_json_object_is_refused(http, content):
+    headers = {"content-type": "application/json"}
+    answer = await http.post("/v1/retrieve", content=content, headers=headers)
+    assert answer.status_code in {400, 422}
+    assert "invalid_request" == answer.json()["code"]
+    assert ["body"] == [e["field"] for e in answer.json()["errors"]]
+
+
+async def test_a_body_above_the_limit_is_refused_before_it_is_read(http):
+    answer = await http.post("/v1/retrieve", content=b"x" * 3_000_000)
+    assert (413, "body") == (answer.status_code, answer.json()["errors"][0]["field"])
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/v1/nothing", 404),
+        ("GET", "/v1/retrieve", 405),
+        ("GET", "/v1/requests/short", 422),
+        ("GET", "/v1/requests/" + "0" * 32, 404),
+        ("GET", "/v1/skills/none", 404),
+    ],
+)
+async def test_every_error_is_a_problem_document(http, method, path, status):
+    answer = await http.request(method, path)
+    assert status == answer.status_code
+    assert "application/problem+json" == answer.headers["content-type"]
+    assert {"type", "title", "status", "detail", "code", "errors"} == set(answer.json())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"kind": "thumb", "value": 0.5}, {"kind": "rating", "value": 9}, {"kind": "wave", "value": 1}],
+)
+async def test_feedback_that_means_nothing_is_refused(http, change):
+    sent = (await http.post("/v1/retrieve", json=QUERY)).json()
+    body = {"request_id": sent["request_id"]} | change
+    assert 422 == (await http.post("/v1/feedback", json=body)).status_code
+
+
+async def test_the_catalogue_says_what_runs(http):
+    skills = (await http.get("/v1/skills")).json()["skills"]
+    assert {"left", "right", "fusion"} == {s["skill_id"] for s in skills if s["running"]}
+    plans = (await http.get("/v1/plans")).json()["plans"]
+    assert ["stub_hybrid"] == [p["name"] for p in plans if p["candidate"]]
+    schema = (await http.get("/v1/skills/left")).json()["config_schema"]
+    assert {"name", "mode_file"} == set(schema["properties"])
+    assert ["stub"] == [
+        c["name"] for c in (await http.get("/v1/collections")).json()["collections"]
+    ]
+
+
+async def test_health_and_readiness(http):
+    assert 200 == (await http.get("/healthz")).status_code
+    assert {"ready": True, "reasons": [], "plans": ["stub_hybrid"]} == (
+        await http.get("/readyz")
+    ).json()
+
+
+async def test_query_text_can_be_kept_out_of_the_record(http, gateway):
+    gateway._store_query_text = False
+    secret = QUERY | {"query": "salary of Ada Lovelace"}
+    sent = (await http.post("/v1/retrieve", json=secret)).json()
+    await gateway.recording.drain(5)
+    assert "Lovelace" not in (await http.get(f"/v1/requests/{sent['request_id']}")).text

@@ -1,0 +1,240 @@
+import asyncio
+import math
+import time
+
+import pytest
+
+from policies.plan import Plan
+from serve_app.calls import CoalescedTarget, inline_send
+from serve_app.deadline import Deadline
+from serve_app.execution.executor import Executor
+from serve_app.execution.types import CallStatus, ExecutionRequest
+from skills.errors import RequestInvalid, SkillUnavailable
+from skills.fusion import FusionSkill
+from skills.manifest import SkillManifest
+from skills.skill import SkillResult
+from skills.types import Condition, Filters, Hit, MissingReason, Passage, SubQuery
+
+
+def hits(*scored):
+    return tuple(Hit(Passage(i, f"doc-{i}", f"text of {i}"), float(s)) for i, s in scored)
+
+
+class Scripted:
+    """A skill that answers as told and remembers what it was asked."""
+
+    def __init__(self, answer, delay_s=0.0):
+        self.answer, self.delay_s, self.asked = answer, delay_s, []
+
+    async def run(self, requests):
+        self.asked += requests
+        await asyncio.sleep(self.delay_s)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return [self.answer(r) if callable(self.answer) else self.answer for r in requests]
+
+
+KEYWORD = SkillResult(hits=hits(("a", 3), ("b", 2)))
+DENSE = SkillResult(hits=hits(("b", 0.9), ("c", 0.8)))
+
+
+def executor(skills, kinds=None, fallbacks=None, timeout_ms=200.0):
+    skills = skills | {"fusion": FusionSkill(FusionSkill.Config(), None)}
+    kinds = {"fusion": "fuse"} | (kinds or {})
+    manifests = {
+        name: SkillManifest(
+            skill_id=name,
+            class_path="tests.none",
+            kind=kinds.get(name, "retrieve"),
+            description="scripted",
+            timeout_ms=timeout_ms,
+            fallback=(fallbacks or {}).get(name),
+        )
+        for name in skills
+    }
+    targets = {n: CoalescedTarget(n, inline_send(n, s.run)) for n, s in skills.items()}
+    return Executor(targets, manifests)
+
+
+def plan(*stages):
+    return Plan(
+        name="tested",
+        description="as the test says",
+        cost_hint_ms=1,
+        stages=[s if isinstance(s, dict) else {"call": [{"skill": n} for n in s]} for s in stages],
+    )
+
+
+HYBRID = plan(["keyword", "dense"])
+
+
+async def execute(executor, plan=HYBRID, budget_ms=1000.0, **changes):
+    return await executor.execute(
+        ExecutionRequest(
+            query="what is b",
+            plan=plan,
+            collection="c",
+            version="v1",
+            top_k=changes.pop("top_k", 10),
+            deadline=Deadline.after(budget_ms),
+            budget_ms=budget_ms,
+            **changes,
+        )
+    )
+
+
+def ids(execution):
+    return [hit.passage.id for hit in execution.hits]
+
+
+def reasons(execution):
+    return {(m.reason, m.subject) for m in execution.missing}
+
+
+async def test_arms_are_fused_and_every_passage_says_where_it_was_found():
+    execution = await execute(executor({"keyword": Scripted(KEYWORD), "dense": Scripted(DENSE)}))
+    assert ["b", "a", "c"] == ids(execution)
+    found = [(p.skill, p.rank) for p in execution.hits[0].provenance]
+    assert {("keyword", 2), ("dense", 1), ("fusion", 1)} == set(found)
+    assert () == execution.missing
+
+
+async def test_calls_of_a_stage_run_side_by_side():
+    slow = {"keyword": Scripted(KEYWORD, 0.1), "dense": Scripted(DENSE, 0.1)}
+    started = time.monotonic()
+    await execute(executor(slow))
+    assert time.monotonic() - started < 0.19
+
+
+@pytest.mark.parametrize(
+    ("broken", "status", "reason"),
+    [
+        (Scripted(DENSE, 5.0), CallStatus.TIMED_OUT, MissingReason.TIMED_OUT),
+        (Scripted(ValueError("x")), CallStatus.FAILED, MissingReason.UNAVAILABLE),
+        (
+            Scripted(SkillUnavailable("dense", "down")),
+            CallStatus.UNAVAILABLE,
+            MissingReason.UNAVAILABLE,
+        ),
+        (Scripted(["garbage"]), CallStatus.FAILED, MissingReason.UNAVAILABLE),
+        (
+            Scripted(SkillResult(hits=hits(("z", math.nan)))),
+            CallStatus.FAILED,
+            MissingReason.UNAVAILABLE,
+        ),
+    ],
+)
+async def test_a_failing_skill_costs_its_contribution_only(broken, status, reason):
+    execution = await execute(executor({"keyword": Scripted(KEYWORD), "dense": broken}))
+    assert ["a", "b"] == ids(execution)
+    assert (reason, "dense") in reasons(execution)
+    assert status in {call.status for call in execution.stages[0].calls}
+
+
+async def test_a_skill_that_does_not_run_is_missing_and_its_plan_goes_on():
+    execution = await execute(executor({"keyword": Scripted(KEYWORD)}))
+    assert ["a", "b"] == ids(execution)
+    assert {(MissingReason.UNAVAILABLE, "dense")} == reasons(execution)
+
+
+async def test_the_whole_execution_keeps_within_the_budget_when_skills_hang():
+    hanging = {"keyword": Scripted(KEYWORD, 9), "dense": Scripted(DENSE, 9)}
+    started = time.monotonic()
+    execution = await execute(executor(hanging, timeout_ms=5000), budget_ms=200)
+    assert (time.monotonic() - started) * 1000 <= 220
+    assert {MissingReason.TIMED_OUT, MissingReason.NO_EVIDENCE} == {
+        m.reason for m in execution.missing
+    }
+
+
+async def test_a_stage_without_budget_is_skipped_and_said_so():
+    two = plan(["keyword", "dense"], ["rerank"])
+    skills = {n: Scripted(KEYWORD) for n in ("keyword", "rerank")} | {"dense": Scripted(DENSE, 9)}
+    kinds = {"rerank": "rerank"}
+    execution = await execute(executor(skills, kinds, timeout_ms=5000), two, budget_ms=100)
+    assert ["a", "b"] == ids(execution)
+    assert (MissingReason.OVER_BUDGET, "rerank") in reasons(execution)
+
+
+async def test_the_fallback_answers_for_a_skill_that_fails():
+    skills = {"dense": Scripted(SkillUnavailable("dense", "down")), "keyword": Scripted(KEYWORD)}
+    execution = await execute(executor(skills, fallbacks={"dense": "keyword"}), plan(["dense"]))
+    assert ["a", "b"] == ids(execution)
+    assert ["", "dense"] == [call.instead_of for call in execution.stages[0].calls]
+    assert {(MissingReason.UNAVAILABLE, "dense")} == reasons(execution)
+
+
+async def test_a_fallback_that_runs_in_the_stage_anyway_is_not_called_twice():
+    skills = {"dense": Scripted(SkillUnavailable("dense", "down")), "keyword": Scripted(KEYWORD)}
+    await execute(executor(skills, fallbacks={"dense": "keyword"}))
+    assert 1 == len(skills["keyword"].asked)
+
+
+async def test_a_reranker_reorders_its_depth_and_leaves_the_tail():
+    def reverse(request):
+        return SkillResult(hits=tuple(reversed(request.hits)))
+
+    retrieved = SkillResult(hits=hits(("a", 4), ("b", 3), ("c", 2), ("d", 1)))
+    rerank = {"call": [{"skill": "rerank", "top_k": 2}]}
+    skills = {"keyword": Scripted(retrieved), "rerank": Scripted(reverse)}
+    execution = await execute(executor(skills, {"rerank": "rerank"}), plan(["keyword"], rerank))
+    assert ["b", "a", "c", "d"] == ids(execution)
+
+
+async def test_filters_taken_from_the_query_hold_for_later_stages():
+    derived = Filters((Condition("year", any_of=(2022,)),))
+    skills = {"filter": Scripted(SkillResult(filters=derived)), "keyword": Scripted(KEYWORD)}
+    asked = Filters((Condition("language", any_of=("en",)),))
+    two = plan(["filter"], ["keyword"])
+    await execute(executor(skills, {"filter": "refine"}), two, filters=asked)
+    assert asked.also(derived) == skills["keyword"].asked[0].filters
+
+
+async def test_filters_taken_from_the_query_are_given_up_when_they_leave_nothing():
+    derived = Filters((Condition("year", any_of=(2022,)),))
+    skills = {
+        "filter": Scripted(SkillResult(filters=derived)),
+        "keyword": Scripted(lambda request: SkillResult() if request.filters else KEYWORD),
+    }
+    execution = await execute(executor(skills, {"filter": "refine"}), plan(["filter"], ["keyword"]))
+    assert ["a", "b"] == ids(execution)
+    assert {(MissingReason.NO_EVIDENCE, "filters")} == reasons(execution)
+
+
+async def test_a_wrong_filter_of_the_request_itself_is_an_error():
+    invalid = Scripted(lambda request: SkillResult(error=RequestInvalid("colour", "no such field")))
+    skills = {"keyword": invalid, "dense": Scripted(DENSE)}
+    with pytest.raises(RequestInvalid):
+        await execute(executor(skills), filters=Filters((Condition("colour", any_of=("red",)),)))
+
+
+async def test_sub_queries_are_searched_side_by_side_and_marked():
+    def found(request):
+        return SkillResult(hits=hits((request.query[-1], 1)))
+
+    pair = SkillResult(queries=(SubQuery("side x", "x"), SubQuery("side y", "y")))
+    skills = {"pair": Scripted(pair), "keyword": Scripted(found)}
+    execution = await execute(executor(skills, {"pair": "refine"}), plan(["pair"], ["keyword"]))
+    assert {("x", "x"), ("y", "y")} == {
+        (hit.passage.id, hit.provenance[0].group) for hit in execution.hits
+    }
+
+
+async def test_retrieving_again_joins_the_ranking_before_as_an_arm():
+    two = plan(["keyword"], ["dense"])
+    execution = await execute(
+        executor({"keyword": Scripted(KEYWORD), "dense": Scripted(DENSE)}), two
+    )
+    assert {"a", "b", "c"} == set(ids(execution))
+    assert "b" == ids(execution)[0]
+
+
+async def test_passages_below_top_k_are_named_as_dropped():
+    execution = await execute(executor({"keyword": Scripted(KEYWORD)}), plan(["keyword"]), top_k=1)
+    dropped = execution.stages[-1].dropped
+    assert [("b", "below_top_k")] == [(d.passage_id, d.reason) for d in dropped]
+
+
+async def test_finding_nothing_is_said():
+    execution = await execute(executor({"keyword": Scripted(SkillResult())}), plan(["keyword"]))
+    assert {(MissingReason.NO_EVIDENCE, "query")} == reasons(execution)
