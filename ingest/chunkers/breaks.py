@@ -39,28 +39,30 @@ class Atom:
     strength: Break
     glue: str
     kind: BlockKind
+    path: tuple[str, ...] = ()
+    """The headings above it."""
     page: int | None = None
 
 
-def atoms_of(block: Block, max_chars: int) -> Iterator[Atom]:
+def atoms_of(block: Block, path: tuple[str, ...], max_chars: int) -> Iterator[Atom]:
     """Cut one block as finely as sizes demand: one atom when it fits, else sentences, rows or
     lines.
     """
-    first = Atom("", _strength(block), "\n\n", block.kind, block.page)
+    first = Atom("", _strength(block), "\n\n", block.kind, path, block.page)
     if block.kind is BlockKind.LIST_ITEM:
         first = replace(first, glue="\n")
     match block.kind:
         case BlockKind.TABLE:
             pieces = _table_pieces(block, max_chars)
-            inner = Atom("", Break.BLOCK, "\n", block.kind, block.page)
+            inner = Atom("", Break.BLOCK, "\n", block.kind, path, block.page)
         case BlockKind.CODE:
             pieces = _packed(block.text.split("\n"), "\n", max_chars)
-            inner = Atom("", Break.SENTENCE, "\n", block.kind, block.page)
+            inner = Atom("", Break.SENTENCE, "\n", block.kind, path, block.page)
         case _:
             text = "  " * block.level + block.text if first.glue == "\n" else block.text
             pieces = _sentences(text, max_chars)
             glue = " " if " " in text else ""
-            inner = Atom("", Break.SENTENCE, glue, block.kind, block.page)
+            inner = Atom("", Break.SENTENCE, glue, block.kind, path, block.page)
     for at, piece in enumerate(pieces):
         yield replace(first if at == 0 else inner, text=piece)
 

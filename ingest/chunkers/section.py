@@ -18,12 +18,13 @@ class _Section:
     """A unit of the document before it is sized."""
 
     path: tuple[str, ...]
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[tuple[Block, tuple[str, ...]]] = field(default_factory=list)
+    """Each with the headings above it, its own included."""
 
     @property
     def num_chars(self) -> int:
         return sum(
-            len(b.text) + sum(len(c) + 3 for row in b.rows for c in row) for b in self.blocks
+            len(b.text) + sum(len(c) + 3 for row in b.rows for c in row) for b, _ in self.blocks
         )
 
 
@@ -60,7 +61,7 @@ class SectionChunker:
                 if rank <= self._config.unit_level:
                     yield section
                     section = _Section(tuple(text for _, text in path))
-            section.blocks.append(block)
+            section.blocks.append((block, tuple(text for _, text in path)))
         yield section
 
     def _merged(self, sections: list[_Section]) -> list[_Section]:
@@ -93,13 +94,16 @@ class SectionChunker:
         return siblings and fits and not (opens and before.path[:1] != section.path[:1])
 
     def _cuts(self, section: _Section) -> Iterator[Cut]:
-        atoms: list[Atom] = []
-        for block in section.blocks:
-            atoms.extend(atoms_of(block, self._config.max_chars))
+        atoms = [
+            atom
+            for block, path in section.blocks
+            for atom in atoms_of(block, path, self._config.max_chars)
+        ]
         for piece in cut_atoms(atoms, self._config.min_chars, self._config.max_chars):
             text = _joined(piece)
             if text:
-                yield Cut(text, section.path, piece[0].page)
+                first = next((a for a in piece if a.kind is not BlockKind.HEADING), piece[-1])
+                yield Cut(text, first.path, piece[0].page)
 
 
 def _ranks(blocks: tuple[Block, ...]) -> dict[int, int]:
