@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ingest.chunkers.section import SectionChunker
+from ingest.chunkers.registry import ChunkerManifest, Chunkers, load_chunkers
 from ingest.enrichment.enricher import Enricher, EnrichmentSettings
 from ingest.errors import DocumentUnreadable
 from ingest.formats import Format, sniff
@@ -26,7 +26,7 @@ class DocumentSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     max_document_bytes: int = Field(default=200 * 1024 * 1024, ge=1)
-    section: SectionChunker.Config = SectionChunker.Config()
+    chunkers: tuple[ChunkerManifest, ...] = Field(default_factory=load_chunkers)
     enrichment: EnrichmentSettings = EnrichmentSettings()
 
     @property
@@ -43,7 +43,7 @@ class DocumentStage:
         self._fingerprint = settings.fingerprint
         self._known = known
         self._enricher = Enricher(settings.enrichment)
-        self._sections = SectionChunker(settings.section)
+        self._chunkers = Chunkers(settings.chunkers)
 
     def process(self, unit: Unit) -> Iterator[DocumentOutcome]:
         """Every document of a unit; what cannot be read is an outcome too, never an exception."""
@@ -80,7 +80,7 @@ class DocumentStage:
         try:
             parsed = parser_of(found)(raw)
             stage = "cut"
-            cuts = list(parsed.cuts) or self._sections.cut(parsed)
+            cuts = self._chunkers.of(parsed.source_type).cut(parsed)
             if not cuts:
                 raise DocumentUnreadable(raw.name, "no extractable text: nothing but white space")
             stage = "enrich"

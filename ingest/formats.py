@@ -6,7 +6,10 @@ import zipfile
 from enum import StrEnum
 from pathlib import PurePosixPath
 
+import orjson
+
 from ingest.errors import DocumentRefused, DocumentUnreadable
+from ingest.languages import LANGUAGES
 from ingest.parsers.encoding import wide_encoding
 
 _MAX_ARCHIVE_ENTRIES = 10_000
@@ -19,6 +22,14 @@ _HTML = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
+_MAIL = re.compile(
+    rb"^(?:(?:From|To|Subject|Date|Received|Return-Path|Message-ID|MIME-Version|Delivered-To|"
+    rb"Content-Type|X-[\w-]+):[^\n]*\n(?:[ \t][^\n]*\n)*){3,}",
+    re.IGNORECASE,
+)
+_MAX_JSON_BYTES = 1_000_000
+"""Larger JSON must be called so."""
+
 
 class Format(StrEnum):
     """A format that has a parser."""
@@ -28,6 +39,15 @@ class Format(StrEnum):
     HTML = "html"
     MARKDOWN = "markdown"
     TEXT = "text"
+    PPTX = "pptx"
+    XLSX = "xlsx"
+    DELIMITED = "delimited"
+    MAIL = "mail"
+    JSON = "json"
+    XML = "xml"
+    CODE = "code"
+    WEB = "web"
+    """An HTML page that was fetched from the web: its main text counts, not its frame."""
     PASSAGES = "passages"
 
 
@@ -37,8 +57,19 @@ _BY_SUFFIX = {
     ".htm": Format.HTML,
     ".html": Format.HTML,
     ".xhtml": Format.HTML,
+    ".csv": Format.DELIMITED,
+    ".tsv": Format.DELIMITED,
+    ".eml": Format.MAIL,
+    ".json": Format.JSON,
+    ".ndjson": Format.JSON,
+    ".jsonl": Format.JSON,
+    **dict.fromkeys(LANGUAGES, Format.CODE),
 }
-_PARTS = {"word/document.xml": Format.DOCX}
+_PARTS = {
+    "word/document.xml": Format.DOCX,
+    "ppt/presentation.xml": Format.PPTX,
+    "xl/workbook.xml": Format.XLSX,
+}
 _SIGNATURES = (
     (
         b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
@@ -88,7 +119,29 @@ def _text(data: bytes, name: str) -> Format:
         return Format.PASSAGES
     if _HTML.match(data[:4096]):
         return Format.HTML
-    return _BY_SUFFIX.get(PurePosixPath(name).suffix.lower(), Format.TEXT)
+    named = _BY_SUFFIX.get(PurePosixPath(name).suffix.lower())
+    if named is not None and named is not Format.HTML:
+        return named
+    if data.lstrip()[:5] == b"<?xml":
+        return Format.XML
+    if _MAIL.match(data[:4096]):
+        return Format.MAIL
+    if _is_json(data):
+        return Format.JSON
+    return named or Format.TEXT
+
+
+def _is_json(data: bytes) -> bool:
+    """Whether text without a telling name is a JSON object or list."""
+    start = data.lstrip(b"\xef\xbb\xbf\r\n\t ")[:1]
+    end = data.rstrip()[-1:]
+    if (start, end) not in ((b"{", b"}"), (b"[", b"]")) or len(data) > _MAX_JSON_BYTES:
+        return False
+    try:
+        orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return False
+    return True
 
 
 def _archive(data: bytes, name: str) -> Format:

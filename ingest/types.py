@@ -75,8 +75,11 @@ class ParsedDocument:
     source_type: str
     """A value of `PassageMetadata.source_type`."""
     blocks: tuple[Block, ...] = ()
-    cuts: tuple[Cut, ...] = ()
-    """Given by a parser whose format is its own cutting (rows, records); no chunker runs then."""
+    """Of documents for people."""
+    text: str = ""
+    """Of program text."""
+    value: object = None
+    """Of JSON: dicts, lists, strings, numbers."""
     title: str = ""
     author: str = ""
     last_updated: str = ""

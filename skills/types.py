@@ -34,7 +34,7 @@ class PassageMetadata:
     """
 
     source_type: str = ""
-    """pdf, docx, html, markdown, text, code, table, json, web, mail, passages"""
+    """pdf, docx, pptx, html, markdown, text, code, table, json, web, mail, passages, rows"""
     source_url: str = ""
     db_table: str = ""
     last_updated: str = ""

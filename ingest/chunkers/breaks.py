@@ -42,6 +42,8 @@ class Atom:
     path: tuple[str, ...] = ()
     """The headings above it."""
     page: int | None = None
+    header: str = ""
+    """Of a row of a table: what a piece that begins with it must repeat."""
 
 
 def atoms_of(block: Block, path: tuple[str, ...], max_chars: int) -> Iterator[Atom]:
@@ -49,20 +51,26 @@ def atoms_of(block: Block, path: tuple[str, ...], max_chars: int) -> Iterator[At
     lines.
     """
     first = Atom("", _strength(block), "\n\n", block.kind, path, block.page)
-    if block.kind is BlockKind.LIST_ITEM:
-        first = replace(first, glue="\n")
+    inner = Atom("", Break.SENTENCE, "\n", block.kind, path, block.page)
     match block.kind:
         case BlockKind.TABLE:
-            pieces = _table_pieces(block, max_chars)
-            inner = Atom("", Break.BLOCK, "\n", block.kind, path, block.page)
+            header = "\n".join(_row(row) for row in block.rows[: block.header_rows])
+            lines = [_row(row) for row in block.rows[block.header_rows :]]
+            if header:
+                yield replace(first, text=header)
+                first = replace(inner, strength=Break.NONE)
+            # A header that leaves little room is not repeated.
+            inner = replace(inner, header=header if len(header) < max_chars // 3 else "")
+            room = max(max_chars - len(header), max_chars // 2)
+            pieces = [p for line in lines for p in _packed([line], "", room)]
         case BlockKind.CODE:
-            pieces = _packed(block.text.split("\n"), "\n", max_chars)
-            inner = Atom("", Break.SENTENCE, "\n", block.kind, path, block.page)
+            pieces = _packed(block.text.split("\n"), "\n", max_chars // 2)
+        case BlockKind.LIST_ITEM:
+            first = replace(first, glue="\n")
+            pieces = _sentences("  " * block.level + block.text, max_chars)
         case _:
-            text = "  " * block.level + block.text if first.glue == "\n" else block.text
-            pieces = _sentences(text, max_chars)
-            glue = " " if " " in text else ""
-            inner = Atom("", Break.SENTENCE, glue, block.kind, path, block.page)
+            pieces = _sentences(block.text, max_chars)
+            inner = replace(inner, glue=" " if " " in block.text else "")
     for at, piece in enumerate(pieces):
         yield replace(first if at == 0 else inner, text=piece)
 
@@ -71,33 +79,38 @@ def cut_atoms(atoms: list[Atom], min_chars: int, max_chars: int) -> Iterator[lis
     """Group atoms into pieces of at most `max_chars` (one atom may be longer), each ending at the
     strongest break between the two sizes; of equal ones at the last.
     """
-    rest = atoms
-    while rest:
-        stop = _cut_at(rest, min_chars, max_chars)
-        yield rest[:stop]
-        rest = rest[stop:]
+    rest_chars = sum(len(a.text) + len(a.glue) for a in atoms)
+    start = 0
+    while start < len(atoms):
+        stop = len(atoms)
+        if rest_chars > max_chars:
+            stop = _cut_at(atoms, start, rest_chars, min_chars, max_chars)
+        piece = atoms[start:stop]
+        yield piece
+        rest_chars -= sum(len(a.text) + len(a.glue) for a in piece)
+        start = stop
 
 
-def _cut_at(atoms: list[Atom], min_chars: int, max_chars: int) -> int:
-    if _length(atoms) <= max_chars:
-        return len(atoms)
-    total = _length(atoms)
-    best, best_score = 0, (-1, 0)
-    size = 0
-    for at, atom in enumerate(atoms):
-        if at and size > max_chars:
-            break
-        if at and atoms[at - 1].kind is not BlockKind.HEADING:
-            acceptable = size >= min_chars and total - size >= min_chars
-            score = (atom.strength + (10 if acceptable else 0), at)
-            if score > best_score:
-                best, best_score = at, score
-        size += len(atom.glue) + len(atom.text)
-    return best or 1
+def joined(atoms: list[Atom]) -> str:
+    """The text of a piece; one that begins inside of a table has the table's header first."""
+    first = f"{atoms[0].header}\n" if atoms[0].header else ""
+    return (first + atoms[0].text + "".join(a.glue + a.text for a in atoms[1:])).strip()
 
 
-def _length(atoms: list[Atom]) -> int:
-    return sum(len(a.text) + len(a.glue) for a in atoms)
+def _cut_at(atoms: list[Atom], start: int, rest: int, min_chars: int, max_chars: int) -> int:
+    best, best_score = start + 1, (-1, 0)
+    size = len(atoms[start].header)
+    for at in range(start, len(atoms)):
+        if at > start:
+            if size > max_chars:
+                break
+            if atoms[at - 1].kind is not BlockKind.HEADING:
+                acceptable = size >= min_chars and rest - size >= min_chars
+                score = (atoms[at].strength + (10 if acceptable else 0), at)
+                if score > best_score:
+                    best, best_score = at, score
+        size += len(atoms[at].glue) + len(atoms[at].text)
+    return best
 
 
 def _strength(block: Block) -> Break:
@@ -134,18 +147,6 @@ def _packed(parts: list[str], glue: str, max_chars: int) -> list[str]:
         else:
             pieces.extend(part[i : i + max_chars] for i in range(0, max(len(part), 1), max_chars))
     return [p for p in pieces if p.strip()]
-
-
-def _table_pieces(block: Block, max_chars: int) -> list[str]:
-    """Rows as lines; a table that must be cut repeats its header."""
-    lines = [_row(row) for row in block.rows]
-    header = "\n".join(lines[: block.header_rows])
-    body = lines[block.header_rows :]
-    room = max(max_chars - len(header) - 1, max_chars // 2)
-    if not body:
-        return [header]
-    groups = _packed(body, "\n", room)
-    return [f"{header}\n{group}" if header else group for group in groups]
 
 
 def _row(cells: tuple[str, ...]) -> str:

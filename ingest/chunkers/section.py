@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ingest.chunkers.breaks import Atom, atoms_of, cut_atoms
+from ingest.chunkers.breaks import atoms_of, cut_atoms, joined
 from ingest.types import Block, BlockKind, Cut, ParsedDocument
 
 
@@ -100,7 +100,7 @@ class SectionChunker:
             for atom in atoms_of(block, path, self._config.max_chars)
         ]
         for piece in cut_atoms(atoms, self._config.min_chars, self._config.max_chars):
-            text = _joined(piece)
+            text = joined(piece)
             if text:
                 first = next((a for a in piece if a.kind is not BlockKind.HEADING), piece[-1])
                 yield Cut(text, first.path, piece[0].page)
@@ -109,12 +109,3 @@ class SectionChunker:
 def _ranks(blocks: tuple[Block, ...]) -> dict[int, int]:
     levels = sorted({b.level for b in blocks if b.kind is BlockKind.HEADING})
     return {level: rank for rank, level in enumerate(levels, 1)}
-
-
-def _joined(atoms: list[Atom]) -> str:
-    parts: list[str] = []
-    for at, atom in enumerate(atoms):
-        if at:
-            parts.append(atom.glue)
-        parts.append(atom.text)
-    return "".join(parts).strip()

@@ -21,6 +21,11 @@ class EnrichmentSettings(BaseModel):
     domain_tags: tuple[str, ...] = ()
 
 
+def _short(language: str) -> str:
+    """`zh` of `zh-Hans-CN`; `code` stays."""
+    return language if language == "code" else language[:2].lower()
+
+
 class Enricher:
     """Completes passages. What a source says itself is never overwritten."""
 
@@ -31,7 +36,7 @@ class Enricher:
         self, unit: Unit, document: ParsedDocument, passages: Sequence[Passage]
     ) -> list[Passage]:
         """Complete the passages of one parsed document."""
-        language = document.language[:2].lower() or language_code(
+        language = _short(document.language) or language_code(
             "\n".join(p.text for p in passages[:20])
         )
         settings = self._settings

@@ -11,6 +11,7 @@ from docx.table import Table
 from docx.text.paragraph import Paragraph
 
 from ingest.errors import DocumentUnreadable
+from ingest.parsers.office_properties import office_properties
 from ingest.parsers.parser import RawDocument
 from ingest.types import Block, BlockKind, ParsedDocument
 
@@ -28,15 +29,14 @@ def parse_docx(raw: RawDocument) -> ParsedDocument:
         document = docx.Document(io.BytesIO(raw.data))
     except Exception as error:  # python-docx lets KeyError, zipfile and lxml errors through
         raise DocumentUnreadable(raw.name, f"is no readable Word document: {error}") from error
-    properties = document.core_properties
-    modified = properties.modified
+    properties = office_properties(raw.data)
     return ParsedDocument(
         source_type="docx",
         blocks=tuple(_blocks(document)),
-        title=(properties.title or "").strip(),
-        author=(properties.last_modified_by or properties.author or "").strip(),
-        last_updated=f"{modified.isoformat()}+00:00" if modified and not modified.tzinfo else "",
-        language=(properties.language or "")[:2],
+        title=properties.title,
+        author=properties.author,
+        last_updated=properties.last_updated,
+        language=properties.language,
     )
 
 

@@ -8,6 +8,7 @@ import yaml
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from ingest.errors import DocumentRefused
 from ingest.parsers.encoding import decode
 from ingest.parsers.html import blocks_of_html, text_of_html
 from ingest.parsers.parser import RawDocument
@@ -15,10 +16,19 @@ from ingest.types import Block, BlockKind, ParsedDocument
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 
+_BRACKETS = re.compile(r"(?:[\[(<{*_`]\s?){1000}")
+"""Inline parsing is quadratic in these."""
+
 
 def parse_markdown(raw: RawDocument) -> ParsedDocument:
-    """Turn Markdown into blocks; title, author and date come from the front matter."""
+    """Turn Markdown into blocks; title, author and date come from the front matter.
+
+    Raises:
+        DocumentRefused: a run of brackets that no text has.
+    """
     text = decode(raw.data, raw.name)
+    if _BRACKETS.search(text):
+        raise DocumentRefused(raw.name, "opens more than a thousand brackets in a row")
     front, body = _front_matter(text)
     tokens = MarkdownIt("commonmark", {"maxNesting": 50}).enable(["table", "strikethrough"])
     return ParsedDocument(

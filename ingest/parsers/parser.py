@@ -28,6 +28,14 @@ _PARSERS = {
     Format.HTML: "html.parse_html",
     Format.MARKDOWN: "markdown.parse_markdown",
     Format.TEXT: "text.parse_text",
+    Format.PPTX: "pptx.parse_pptx",
+    Format.XLSX: "tables.parse_xlsx",
+    Format.DELIMITED: "tables.parse_delimited",
+    Format.MAIL: "mail.parse_mail",
+    Format.JSON: "json_file.parse_json",
+    Format.XML: "xml_file.parse_xml",
+    Format.CODE: "code.parse_code",
+    Format.WEB: "web.parse_web",
 }
 
 

@@ -12,14 +12,13 @@ from ingest.sources.files import FileSource
 from ingest.types import DocumentState
 
 DOCUMENTS = Path(__file__).parents[3].parent / "shared" / "documents"
-READABLE = {".pdf", ".docx", ".html", ".md", ".txt"}
 
 
 def rows():
     if not DOCUMENTS.exists():
         return []
     with (DOCUMENTS / "manifest.csv").open(encoding="utf-8", newline="") as file:
-        return [row for row in csv.DictReader(file) if Path(row["file"]).suffix in READABLE]
+        return list(csv.DictReader(file))
 
 
 def squeezed(text):

@@ -23,7 +23,7 @@ def test_lines_that_cross_make_cells_in_reading_order():
 
 def test_boxes_that_touch_are_one_table():
     cells = [box(x, y, x + 20, y + 10) for x in (0, 20) for y in (0, 10)]
-    [table] = find_tables(sum(cells, []))
+    [table] = find_tables(side for cell in cells for side in cell)
     assert (2, 2) == (len(table.rows), len(table.rows[0]))
 
 
@@ -41,9 +41,9 @@ def test_a_cell_that_spans_columns_leaves_a_gap():
 
 
 def test_tables_apart_stay_apart():
-    one = sum((box(x, 0, x + 20, 10) + box(x, 10, x + 20, 20) for x in (0, 20)), [])
-    two = sum((box(x, 100, x + 20, 110) + box(x, 110, x + 20, 120) for x in (0, 20)), [])
-    assert [120, 20] == [t.box.top for t in find_tables(one + two)]
+    cells = [box(x, y, x + 20, y + 10) for x in (0, 20) for y in (0, 10, 100, 110)]
+    tables = find_tables(side for cell in cells for side in cell)
+    assert [120, 20] == [t.box.top for t in tables]
 
 
 def test_a_frame_and_rules_between_paragraphs_are_no_table():
