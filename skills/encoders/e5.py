@@ -3,18 +3,16 @@
 import logging
 import os
 import re
-import threading
 from collections.abc import Sequence
 from unicodedata import normalize
 
-import numpy as np
-from cachetools import LRUCache
 from pydantic import BaseModel, ConfigDict, Field
 
 from skills.encoders.e5_build import cached_model
 from skills.encoders.e5_onnx import OnnxE5
 from skills.encoders.e5_wheel import WheelE5
 from skills.encoders.encoder import FloatArray, TextRole
+from skills.encoders.query_cache import QueryCache
 from skills.errors import SkillUnavailable
 from skills.resources import Resources
 
@@ -62,8 +60,7 @@ class E5Encoder:
 
     def __init__(self, config: Config, resources: Resources) -> None:
         self._config = config
-        self._queries: LRUCache[str, FloatArray] = LRUCache(max(config.query_cache_size, 1))
-        self._lock = threading.Lock()
+        self._queries = QueryCache(config.query_cache_size)
         self._engine = _engine(config, resources)
 
     @property
@@ -79,19 +76,9 @@ class E5Encoder:
     def encode(self, texts: Sequence[str], role: TextRole) -> FloatArray:
         """Embed texts; see `TextEncoder.encode`."""
         clean = [self._clean(text) for text in texts]
-        if role == "query" and self._config.query_cache_size:
-            return self._encode_queries(clean)
+        if role == "query":
+            return self._queries.vectors(clean, lambda new: self._engine.pooled(new, role))
         return self._engine.pooled(clean, role)
-
-    def _encode_queries(self, texts: Sequence[str]) -> FloatArray:
-        with self._lock:
-            known = {text: self._queries[text] for text in set(texts) if text in self._queries}
-        new = [text for text in dict.fromkeys(texts) if text not in known]
-        if new:
-            known |= dict(zip(new, self._engine.pooled(new, "query"), strict=True))
-            with self._lock:
-                self._queries.update((text, known[text]) for text in new)
-        return np.stack([known[t] for t in texts]) if texts else np.empty((0, self.dim), np.float32)
 
     def _clean(self, text: str) -> str:
         """What of a text can count, in a form that both tokenizers read alike."""
