@@ -6,7 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from policies.learned.folds import Folds
 from policies.learned.prediction import Prediction
+from policies.learned.training_set import TrainingSet
 
 
 class LinearSettings(BaseModel):
@@ -59,12 +61,21 @@ class LinearRewardModel:
         state.update(self.gram.tobytes() + self.moment.tobytes())
         return state.hexdigest()[:12]
 
+    def mean(self, x: np.ndarray, plans: Sequence[str]) -> np.ndarray:
+        """`(num_requests, num_plans)`: the means of `predict` alone, for many requests."""
+        weights, _ = self._solved()
+        one = np.concatenate([np.ones((len(x), 1)), x], axis=1)
+        shared = weights[: 1 + self.num_columns]
+        return self.settings.mean_reward + np.stack(
+            [one @ (shared + self._block(weights, plan)) for plan in plans], axis=1
+        )
+
     def predict(self, x: np.ndarray, plans: Sequence[str]) -> Prediction:
         """See `RewardModel.predict`."""
-        mean, covariance = self._solved()
+        _, covariance = self._solved()
         known = [plan in self.plans for plan in plans]
         phi = np.stack([self._phi(x, plan) for plan in plans], axis=1)
-        expected = self.settings.mean_reward + phi @ mean
+        expected = self.mean(x, plans)
         spread = np.einsum("npi,ij,nqj->npq", phi, covariance, phi, optimize=True)
         own = self.settings.plan_spread**2 + (self.settings.interaction_spread**2) * (x**2).sum(1)
         for i, seen in enumerate(known):
@@ -80,7 +91,10 @@ class LinearRewardModel:
             return
         for plan in sorted(set(plans) - set(self.plans)):
             self._add(plan)
-        phi = np.concatenate([self._phi(x[i : i + 1], plan) for i, plan in enumerate(plans)])
+        phi = np.zeros((len(plans), self._width))
+        for plan in set(plans):
+            rows = np.array([name == plan for name in plans])
+            phi[rows] = self._phi(x[rows], plan)
         age = self.settings.discount ** np.arange(len(plans) - 1, -1, -1)
         worth = (age * weights)[:, None] / self.settings.noise**2
         kept = self.settings.discount ** len(plans)
@@ -137,3 +151,32 @@ class LinearRewardModel:
             return np.zeros(1 + self.num_columns)
         at = (1 + self.plans.index(plan)) * (1 + self.num_columns)
         return weights[at : at + 1 + self.num_columns]
+
+
+def fit_linear(
+    x: np.ndarray, training: TrainingSet, settings: LinearSettings, folds: Folds
+) -> tuple[LinearRewardModel, np.ndarray]:
+    """Train on everything, and on each fold's complement.
+
+    Args:
+        x: `(n, num_columns)` of the training set's requests.
+        training: rewards of a replay or a log.
+        settings: priors.
+        folds: which requests are predicted by models that did not see them.
+
+    Returns:
+        The model, and `(n, num_plans)`: what models that did not see a request expect of it.
+    """
+    unseen = np.zeros(training.rewards.shape)
+    for seen, held_out in folds:
+        model = _learnt(x[seen], training.only(seen), settings)
+        unseen[held_out] = model.mean(x[held_out], training.plans)
+    return _learnt(x, training, settings), unseen
+
+
+def _learnt(x: np.ndarray, training: TrainingSet, settings: LinearSettings) -> LinearRewardModel:
+    model = LinearRewardModel(x.shape[1], settings)
+    row, column = np.nonzero(training.known)
+    plans = [training.plans[i] for i in column]
+    model.learn(x[row], plans, training.rewards[row, column], training.weights[row])
+    return model

@@ -1,0 +1,201 @@
+"""From a training set to a policy: reference plan, model, margin, and what to expect of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from policies.errors import PolicyInvalid
+from policies.learned.costs import CostSettings, PlanCosts
+from policies.learned.exploration import Exploration, Rule
+from policies.learned.folds import Folds, folds_by_hash
+from policies.learned.linear import LinearSettings, fit_linear
+from policies.learned.policy import LearnedPolicy, PolicyParts
+from policies.learned.prediction import RewardModel
+from policies.learned.training_set import TrainingSet
+from policies.learned.trees import TreeRewardModel, TreeSettings
+from policies.learned.vectoriser import Vectoriser
+from policies.offpolicy.estimators import Estimate, effective_sample_size
+
+MARGINS = (0.0, 0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12)
+"""Leads over the reference plan that are tried; beyond the last the policy is the reference."""
+
+
+class Family(StrEnum):
+    """Kinds of reward models."""
+
+    LINEAR = "linear"
+    TREES = "trees"
+
+
+class FitSettings(BaseModel):
+    """How to train one policy."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    family: Family = Family.TREES
+    linear: LinearSettings = LinearSettings()
+    trees: TreeSettings = TreeSettings()
+    weight_per_s: float = Field(default=0.0, ge=0)
+    """Reward that a second is worth."""
+    num_folds: int = Field(default=5, ge=2, le=50)
+    epsilon: float = Field(default=0.1, ge=0, le=1)
+    """Exploration of the finished policy, at first."""
+    epsilon_floor: float = Field(default=0.02, ge=0, le=1)
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FitReport:
+    """What training found, all of it measured on requests that the model did not see."""
+
+    reference: str
+    margin: float
+    plan_utilities: Mapping[str, float]
+    """Mean utility of each plan as it is."""
+    advantage: Estimate
+    """Utility of the policy (without exploration) less that of the reference plan."""
+    shares: Mapping[str, float]
+    """How much of the requests each plan would get."""
+    num_requests: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitted:
+    """A trained policy and its report."""
+
+    policy: LearnedPolicy
+    report: FitReport
+
+
+def fit(training: TrainingSet, settings: FitSettings, folds: Folds | None = None) -> Fitted:
+    """Train one policy.
+
+    Args:
+        training: at least 50 requests and two plans.
+        settings: family and its parameters.
+        folds: which requests are held out together; by hash of the request id when None.
+
+    Raises:
+        PolicyInvalid: too little to learn from.
+    """
+    if len(training) < 50 or len(training.plans) < 2:
+        detail = f"{len(training)} requests and {len(training.plans)} plans are too few (50 and 2)"
+        raise PolicyInvalid("training set", detail)
+    if folds is None:
+        ids = [request.request_id for request in training.requests]
+        folds = folds_by_hash(ids, settings.num_folds)
+    vectoriser = Vectoriser.fit(training.requests)
+    x = vectoriser.transform(training.requests)
+    costs = _costs(training, settings)
+    price = costs.price(costs.expected_ms(training.plans))
+    utility = training.rewards - price
+    means = training.plan_means(utility)
+    reference = int(np.nanargmax(means))
+    model, unseen = _model(x, training, settings, folds)
+    expected = unseen - price
+    margin, mixture = _margin(training, utility, expected, reference)
+    parts = PolicyParts(
+        name=str(settings.family),
+        vectoriser=vectoriser,
+        model=model,
+        costs=costs,
+        exploration=Exploration(
+            rule=Rule.PESSIMISTIC,
+            epsilon=settings.epsilon,
+            epsilon_floor=settings.epsilon_floor,
+            confidence=0.0,
+            margin=margin,
+        ),
+        reference=training.plans[reference],
+    )
+    gain = _gain(training, utility, expected, mixture, reference)
+    report = FitReport(
+        reference=training.plans[reference],
+        margin=margin,
+        plan_utilities=dict(zip(training.plans, map(float, means), strict=True)),
+        advantage=_estimate(training, gain, mixture, settings.seed),
+        shares=dict(zip(training.plans, map(float, mixture.mean(axis=0)), strict=True)),
+        num_requests=len(training),
+    )
+    return Fitted(LearnedPolicy(parts), report)
+
+
+def _costs(training: TrainingSet, settings: FitSettings) -> PlanCosts:
+    means = training.plan_means(training.cost_ms)
+    hints = {
+        plan: float(mean)
+        for plan, mean in zip(training.plans, means, strict=True)
+        if not np.isnan(mean)
+    }
+    return PlanCosts(CostSettings(weight_per_s=settings.weight_per_s, hints_ms=hints))
+
+
+def _model(
+    x: np.ndarray, training: TrainingSet, settings: FitSettings, folds: Folds
+) -> tuple[RewardModel, np.ndarray]:
+    """The model, and what models that did not see a request expect of it, `(n, num_plans)`."""
+    match settings.family:
+        case Family.TREES:
+            return TreeRewardModel.fit(x, training, settings.linear, settings.trees, folds)
+        case Family.LINEAR:
+            return fit_linear(x, training, settings.linear, folds)
+
+
+def _margin(
+    training: TrainingSet, utility: np.ndarray, expected: np.ndarray, reference: int
+) -> tuple[float, np.ndarray]:
+    """The margin and the policy that it makes on unseen requests.
+
+    Of all margins that lose less than one standard error against the best one, the widest: it
+    departs from the reference plan least.
+
+    Source: the one-standard-error rule, Breiman et al., Classification and Regression Trees, 1984.
+    """
+    margins = (*MARGINS, np.inf)
+    mixtures = [_mixture(expected, reference, margin) for margin in margins]
+    gains = np.stack([_gain(training, utility, expected, m, reference) for m in mixtures])
+    lost = gains[gains.mean(axis=1).argmax()] - gains
+    error = lost.std(axis=1) / np.sqrt(len(training))
+    widest = int(np.flatnonzero(lost.mean(axis=1) <= error)[-1])
+    margin = float(margins[widest])
+    return (margin if np.isfinite(margin) else 1.0), mixtures[widest]
+
+
+def _mixture(expected: np.ndarray, reference: int, margin: float) -> np.ndarray:
+    lead = expected - expected[:, [reference]] - margin
+    lead[:, reference] = 0
+    mixture = np.zeros(expected.shape)
+    mixture[np.arange(len(expected)), lead.argmax(axis=1)] = 1
+    return mixture
+
+
+def _gain(
+    training: TrainingSet,
+    utility: np.ndarray,
+    expected: np.ndarray,
+    mixture: np.ndarray,
+    reference: int,
+) -> np.ndarray:
+    """`(n,)`: doubly robust gain of a policy over the reference plan, request by request. In a
+    replay it is the plain difference.
+    """
+    move = mixture.copy()
+    move[:, reference] -= 1
+    direct = np.where(training.known & training.is_replay, utility, expected)
+    surprise = np.where(training.known, (utility - direct) / training.propensities, 0)
+    gain: np.ndarray = (move * (direct + surprise)).sum(axis=1)
+    return gain
+
+
+def _estimate(
+    training: TrainingSet, gain: np.ndarray, mixture: np.ndarray, seed: int, resamples: int = 2000
+) -> Estimate:
+    n = len(gain)
+    rng = np.random.default_rng(seed)
+    resampled = rng.multinomial(n, np.full(n, 1 / n), size=resamples) @ gain / n
+    low, high = np.quantile(resampled, (0.025, 0.975))
+    weights = (np.where(training.known, mixture / training.propensities, 0)).sum(axis=1)
+    return Estimate(float(gain.mean()), float(low), float(high), effective_sample_size(weights), n)
