@@ -31,6 +31,9 @@ PART_TIMEOUT_MS = 250.0
 ANSWER_SHARE = 0.4
 """Of the budget of a question: what retrieval must leave for making the answer."""
 
+WARM_UP_QUERY = "warm-up 预热"
+WARM_UP_BUDGET_MS = 10_000.0
+
 UNKNOWN_FEATURES = QueryFeatures(
     language="", num_chars=0, num_words=0, question_word="", intent=Intent.OPEN_ENDED
 )
@@ -70,6 +73,8 @@ class Gateway:
         self._max_concurrent = max_concurrent_requests
         self._store_query_text = store_query_text
         self._running = 0
+        self.warm = False
+        """Whether the warm-up is over; before it first queries may run into timeouts."""
 
     def apply(self, graph: Graph) -> None:
         """Serve on another graph from now on; requests under way stay on theirs."""
@@ -79,6 +84,29 @@ class Gateway:
         """Plans whose required skills all run here."""
         available = self.graph.executor.skills
         return tuple(p.name for p in self.graph.plans.values() if p.is_candidate(available))
+
+    async def warm_up(self) -> None:
+        """Run every plan once on every collection: opens indexes and loads models before they are
+        needed.
+        """
+        try:
+            for info in await self.collections.collections():
+                for name in self.candidates():
+                    await self.graph.executor.execute(
+                        ExecutionRequest(
+                            query=WARM_UP_QUERY,
+                            plan=self.graph.plans[name],
+                            collection=info.name,
+                            version=info.version,
+                            top_k=1,
+                            deadline=Deadline.after(WARM_UP_BUDGET_MS),
+                            budget_ms=WARM_UP_BUDGET_MS,
+                        )
+                    )
+        except SkillError as error:
+            log.warning("warm-up stopped", extra={"why": str(error)})
+        finally:
+            self.warm = True
 
     async def retrieve(self, request: RetrieveRequest) -> Retrieved:
         """Choose a plan, run it, record it.

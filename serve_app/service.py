@@ -6,6 +6,7 @@ Ray is imported inside the functions here.
 """
 
 import contextlib
+import logging
 import math
 import os
 import signal
@@ -173,7 +174,8 @@ class Service:
 
         from serve_app.deployments.app import build
 
-        connect: dict[str, object] = {"log_to_driver": False}
+        logging.getLogger("ray.serve").setLevel(logging.WARNING)
+        connect: dict[str, object] = {"log_to_driver": False, "logging_level": logging.WARNING}
         if not os.environ.get("RAY_ADDRESS"):
             connect |= {
                 "num_cpus": _logical_cpus(self.config),

@@ -1,5 +1,6 @@
 """The FastAPI application: joins the routes."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -17,7 +18,9 @@ def build_api(gateway: Gateway, config: TacticianConfig, registry: SkillRegistry
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        warming = asyncio.create_task(gateway.warm_up())
         yield
+        warming.cancel()
         await gateway.recording.drain(timeout_s=5.0)
 
     app = FastAPI(

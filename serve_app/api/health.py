@@ -25,7 +25,7 @@ def router(gateway: Gateway) -> APIRouter:
     @routes.get("/readyz", response_model=dict[str, Any])
     async def readyz() -> Response:
         """Whether queries can be answered now, and if not, why."""
-        reasons = []
+        reasons = [] if gateway.warm else ["warming up"]
         if not gateway.candidates():
             reasons.append("no plan has all the skills that it requires")
         try:

@@ -23,6 +23,10 @@ def passages(console: Console, response: Response) -> None:
 def answer(console: Console, response: Response) -> None:
     """An answer with its citations, and how it was found."""
     told = response["answer"]
+    if told is None:
+        console.print("[yellow]No answer:[/] the generator gave none, see what is missing.")
+        decision(console, response)
+        return
     places: dict[str, int] = {}
     for sentence in told["sentences"]:
         marks = ""

@@ -69,7 +69,7 @@ def _scaled(scaling: Scaling) -> dict[str, Any]:
             "target_ongoing_requests": scaling.target_ongoing_requests,
             "upscale_delay_s": scaling.upscale_delay_s,
             "downscale_delay_s": scaling.downscale_delay_s,
-            "look_back_period_s": min(10.0, max(1.0, scaling.upscale_delay_s)),
+            "look_back_period_s": 20,  # replicas push their load every 10 s
         },
         # New replicas start before old ones stop: with one replica the default is an outage.
         "max_surge_percent": 100,

@@ -24,16 +24,16 @@ class PartDeployment:
     Without that, a part that lacks its database would keep the whole application from starting.
     """
 
-    def __init__(self, name: str, config: dict[str, Any]) -> None:
+    async def __init__(self, name: str, config: dict[str, Any]) -> None:  # type: ignore[misc]
         self._name = name
         self._config = TacticianConfig.model_validate(config)
         self._part: Part | None = None
         self._error: SkillUnavailable | None = None
         self._tried_at_s = 0.0
         try:
-            self._built()
-        except SkillUnavailable as error:
-            log.error("part cannot be built: %s", error)
+            await self._built().check_health()
+        except SkillError as error:
+            log.error("part is not well: %s", error)
 
     async def run(self, envelopes: Sequence[Envelope[Any]], budget_ms: float) -> list[Any]:
         """Serve a batch."""

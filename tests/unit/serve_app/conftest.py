@@ -41,5 +41,6 @@ async def http(gateway, config):
     api = build_api(gateway, config, SkillRegistry.load(config.skill_dirs))
     transport = httpx.ASGITransport(api, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        await gateway.warm_up()
         yield client
     await gateway.recording.drain(5)

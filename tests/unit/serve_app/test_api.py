@@ -152,6 +152,12 @@ async def test_health_and_readiness(http):
     ).json()
 
 
+async def test_a_gateway_is_not_ready_before_it_is_warm(http, gateway):
+    gateway.warm = False
+    answer = await http.get("/readyz")
+    assert (503, ["warming up"]) == (answer.status_code, answer.json()["reasons"])
+
+
 async def test_query_text_can_be_kept_out_of_the_record(http, gateway):
     gateway._store_query_text = False
     secret = QUERY | {"query": "salary of Ada Lovelace"}
