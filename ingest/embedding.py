@@ -9,7 +9,7 @@ import pyarrow as pa
 from ingest.rows import with_vectors
 from skills.encoders.encoder import TextEncoder
 
-_BATCH = 32
+_BATCH = 256
 
 
 class EmbedStage:

@@ -1,6 +1,10 @@
 """The work of one run as executors take it, and the in-process executor."""
 
+import os
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -15,6 +19,9 @@ from skills.resources import Resources, ResourceSettings
 
 GROUP_BYTES = 256 * 1024
 GROUP_UNITS = 32
+_ROWS = 256
+"""Rows that one thread embeds at a time: enough to sort by length, few enough to share out."""
+_WAITING = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +57,27 @@ def grouped(units: Iterable[Unit]) -> tuple[tuple[Unit, ...], ...]:
 
 
 def run_inline(job: Job, resources: Resources) -> Iterator[pa.Table]:
-    """Do a job in this process: the stages of the Ray pipeline, one after the other."""
+    """Do a job in this process: the stages of the Ray pipeline, with threads for actors.
+
+    The child that parses, the threads that embed (encoders release the interpreter lock) and the
+    caller that writes work at the same time; at most `_WAITING` tables wait between them.
+    """
     parse = IsolatedStage(job.documents, job.known, job.limits)
     embed = EmbedStage({name: resources.encoder(e) for name, e in job.encoders.items()})
-    try:
-        for group in job.groups:
-            timed = [t for unit in group for t in parse.process(unit)]
-            yield embed.process(table_of((t.outcome, t.spent_s) for t in timed))
-    finally:
-        parse.close()
+    threads = os.cpu_count() or 1
+    with ThreadPoolExecutor(threads, "embed") as pool, closing(parse):
+        waiting: deque[Future[pa.Table]] = deque()
+        for table in _parsed(job, parse):
+            waiting.append(pool.submit(embed.process, table))
+            if len(waiting) > threads + _WAITING:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def _parsed(job: Job, parse: IsolatedStage) -> Iterator[pa.Table]:
+    for group in job.groups:
+        timed = [t for unit in group for t in parse.process(unit)]
+        table = table_of((t.outcome, t.spent_s) for t in timed)
+        for start in range(0, table.num_rows, _ROWS):
+            yield table.slice(start, _ROWS)

@@ -23,7 +23,7 @@ from skills.resources import Resources, ResourceSettings
 
 _EMBED_CPUS = 0.75
 _PARSE_CPUS = 0.25
-_EMBED_ROWS = 256
+_EMBED_ROWS = 512
 """Rows a call of the embedder: long enough to sort by length, short enough to stream."""
 _CORES_PER_PARSER = 8
 

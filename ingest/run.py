@@ -22,9 +22,9 @@ from ingest.sources.source import Source
 from skills.resources import Resources
 from skills.stores.store import IndexWriter, WritableStore
 
-_RAY_PAYS_ABOVE_BYTES = 2 * 1024 * 1024
-"""Ray costs about nine seconds to start on two cores; one process embeds some hundred kB of text
-in that time. Below this size of input the same stages run in this process."""
+_RAY_PAYS_ABOVE_BYTES = 4 * 1024 * 1024
+"""Ray costs about nine seconds to start on two cores, in which the same stages embed a megabyte of
+text with the threads of this process. Below this size of input they do."""
 Executed = Literal["inline", "ray", "none"]
 
 
