@@ -116,7 +116,7 @@ def test_content_decides_over_the_name(read):
 def test_front_matter_gives_title_author_and_date(read):
     text = "---\ntitle: Guide\nauthor: Ann\ndate: 2024-05-01\n---\n\n# One\n\nText.\n"
     [passage] = read("a.md", text).passages
-    assert ("Guide", "Ann", "2024-05-01") == (
+    assert ("Guide", "Ann", "2024-05-01T00:00:00+00:00") == (
         passage.title, passage.metadata.author, passage.metadata.last_updated,
     )  # fmt: skip
 
