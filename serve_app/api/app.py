@@ -5,12 +5,21 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
+from fastapi.responses import FileResponse
+from fastapi_offline import FastAPIOffline
 
 from serve_app.api import catalog, health, history, problems, retrieval
 from serve_app.api.body_limit import BodyLimit
 from serve_app.config import TacticianConfig
+from serve_app.console import PAGE
 from serve_app.gateway import Gateway
 from skills.registry import SkillRegistry
+
+CONSOLE_POLICY = (
+    "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; "
+    "script-src 'unsafe-inline'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+)
+"""The page is one file with its script in it, and may talk to this service only."""
 
 
 def build_api(gateway: Gateway, config: TacticianConfig, registry: SkillRegistry) -> FastAPI:
@@ -23,7 +32,7 @@ def build_api(gateway: Gateway, config: TacticianConfig, registry: SkillRegistry
         warming.cancel()
         await gateway.recording.drain(timeout_s=5.0)
 
-    app = FastAPI(
+    app = FastAPIOffline(  # /docs must work where there is no internet
         title="Tactician",
         version="1",
         description="Decides per query which way of searching is worth its cost.",
@@ -38,4 +47,9 @@ def build_api(gateway: Gateway, config: TacticianConfig, registry: SkillRegistry
     app.include_router(history.router(gateway))
     app.include_router(catalog.router(gateway, registry))
     app.include_router(health.router(gateway))
+
+    @app.get("/console", include_in_schema=False)
+    async def console() -> FileResponse:
+        return FileResponse(PAGE, headers={"Content-Security-Policy": CONSOLE_POLICY})
+
     return app

@@ -164,3 +164,10 @@ async def test_query_text_can_be_kept_out_of_the_record(http, gateway):
     sent = (await http.post("/v1/retrieve", json=secret)).json()
     await gateway.recording.drain(5)
     assert "Lovelace" not in (await http.get(f"/v1/requests/{sent['request_id']}")).text
+
+
+@pytest.mark.parametrize(("path", "holds"), [("/docs", "swagger-ui"), ("/console", "Tactician")])
+async def test_pages_load_nothing_from_elsewhere(http, path, holds):
+    page = (await http.get(path)).text
+    assert holds in page
+    assert "https://" not in page.replace("https://fastapi.tiangolo.com/img/favicon.png", "")
