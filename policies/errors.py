@@ -5,7 +5,7 @@ PolicyError
 ├── PlanInvalid            a plan file is wrong
 ├── PolicyInvalid          a rules file or a policy artifact is wrong
 ├── DatasetInvalid         a folder to evaluate is wrong
-├── ExperienceUnavailable  the experience store cannot be reached; may work later
+├── StorageUnavailable     experience or policy registry cannot be reached; may work later
 ├── ExperienceInvalid      a record or signal cannot be stored, now or later
 └── ExperienceOverloaded   the writer's queue is full: the item was not taken
 """
@@ -41,8 +41,8 @@ class DatasetInvalid(PolicyError):
     """A folder to evaluate is wrong; `subject` names file and line."""
 
 
-class ExperienceUnavailable(PolicyError):
-    """The experience store cannot be reached; the same call may work later."""
+class StorageUnavailable(PolicyError):
+    """The experience store or the policy registry cannot be reached; later it may be."""
 
 
 class ExperienceInvalid(PolicyError):

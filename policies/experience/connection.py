@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError
 
-from policies.errors import ExperienceUnavailable
+from policies.errors import StorageUnavailable
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 _LOCK_KEY = 0x7AC71C1A
@@ -32,20 +32,20 @@ def open_engine(url: str, lock_timeout_s: float = 30.0) -> Engine:
     processes may open one new database at the same time.
 
     Raises:
-        ExperienceUnavailable: wrong URL, no such server, or a schema that a newer release wrote.
+        StorageUnavailable: wrong URL, no such server, or a schema that a newer release wrote.
     """
     try:
         engine = _engine(url, lock_timeout_s)
     except (ArgumentError, NoSuchModuleError, ImportError) as error:
-        raise ExperienceUnavailable(_shown(url), f"cannot be used: {error}") from error
+        raise StorageUnavailable(_shown(url), f"cannot be used: {error}") from error
     try:
         _upgrade(engine)
     except CommandError as error:
-        raise ExperienceUnavailable(
+        raise StorageUnavailable(
             _shown(url), f"has a schema of another release; upgrade this one: {error}"
         ) from error
     except DBAPIError as error:
-        raise ExperienceUnavailable(_shown(url), f"cannot be opened: {error.orig}") from error
+        raise StorageUnavailable(_shown(url), f"cannot be opened: {error.orig}") from error
     return engine
 
 

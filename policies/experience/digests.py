@@ -12,7 +12,7 @@ import tempfile
 import unicodedata
 from pathlib import Path
 
-from policies.errors import ExperienceUnavailable
+from policies.errors import StorageUnavailable
 
 _SALT_BYTES = 32
 
@@ -26,7 +26,7 @@ class Digester:
     def __init__(self, salt: bytes) -> None:
         """Args: salt: 16 to 64 bytes, the same in every process that writes to the store."""
         if not 16 <= len(salt) <= 64:
-            raise ExperienceUnavailable("salt", f"has {len(salt)} bytes instead of 16 to 64")
+            raise StorageUnavailable("salt", f"has {len(salt)} bytes instead of 16 to 64")
         self._salt = salt
 
     @classmethod
@@ -34,14 +34,14 @@ class Digester:
         """Read the salt, or create it; of several processes that create it at once one wins.
 
         Raises:
-            ExperienceUnavailable: the file cannot be read or created, or is damaged.
+            StorageUnavailable: the file cannot be read or created, or is damaged.
         """
         try:
             if not path.exists():
                 _create(path)
             return cls(path.read_bytes())
         except OSError as error:
-            raise ExperienceUnavailable(str(path), f"cannot be used: {error}") from error
+            raise StorageUnavailable(str(path), f"cannot be used: {error}") from error
 
     def user(self, user_id: str) -> str:
         """Digest of a user id; empty for an empty one."""

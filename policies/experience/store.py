@@ -28,7 +28,7 @@ from sqlalchemy.exc import (
 )
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from policies.errors import ExperienceInvalid, ExperienceUnavailable
+from policies.errors import ExperienceInvalid, StorageUnavailable
 from policies.experience.connection import open_engine
 from policies.experience.record import Experience, ExperienceRecord, Signal
 from policies.experience.rows import by_request, record_row, row_record, row_signal, signal_row
@@ -52,7 +52,7 @@ class ExperienceStore:
             lock_timeout_s: how long a SQLite write waits for other processes.
 
         Raises:
-            ExperienceUnavailable: the database cannot be opened.
+            StorageUnavailable: the database cannot be opened.
         """
         self.keep_text = keep_text
         self._engine = open_engine(url, lock_timeout_s)
@@ -65,7 +65,7 @@ class ExperienceStore:
         """Store all of them in one transaction; when this returns they survive a power loss.
 
         Raises:
-            ExperienceUnavailable: nothing was stored; the same call may work later.
+            StorageUnavailable: nothing was stored; the same call may work later.
             ExperienceInvalid: nothing was stored, because one of them cannot be.
         """
         kept = records if self.keep_text else [record.without_text() for record in records]
@@ -139,7 +139,7 @@ class ExperienceStore:
         """Return when the database answers.
 
         Raises:
-            ExperienceUnavailable: it does not.
+            StorageUnavailable: it does not.
         """
         self._transact(lambda connection: connection.scalar(select(1)))
 
@@ -170,10 +170,10 @@ class ExperienceStore:
                 with connection.begin():
                     return work(connection)
         except (OperationalError, InterfaceError, PoolTimeout) as error:
-            raise ExperienceUnavailable("experience store", _cause(error)) from error
+            raise StorageUnavailable("experience store", _cause(error)) from error
         except StatementError as error:
             if isinstance(error, DBAPIError) and error.connection_invalidated:
-                raise ExperienceUnavailable("experience store", _cause(error)) from error
+                raise StorageUnavailable("experience store", _cause(error)) from error
             raise ExperienceInvalid(subject, _cause(error)) from error
 
 

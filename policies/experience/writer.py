@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from policies.errors import (
     ExperienceInvalid,
     ExperienceOverloaded,
-    ExperienceUnavailable,
     PolicyError,
+    StorageUnavailable,
 )
 from policies.experience.record import ExperienceRecord, Signal
 
@@ -81,7 +81,7 @@ class ExperienceWriter:
 
         Raises:
             ExperienceOverloaded: the queue is full, or the writer is closed; nothing was taken.
-            ExperienceUnavailable: the database could not be reached within the deadline.
+            StorageUnavailable: the database could not be reached within the deadline.
             ExperienceInvalid: this entry cannot be stored.
         """
         if self._closed:
@@ -136,7 +136,7 @@ class ExperienceWriter:
                     await self._write([waiting])
                 return
             self._settle(batch, error)
-        except ExperienceUnavailable as error:
+        except StorageUnavailable as error:
             self._settle(batch, error)
         except Exception as error:  # A bug must reach the submitters, not leave them waiting.
             self._settle(batch, ExperienceInvalid("experience writer", repr(error)))
@@ -148,7 +148,7 @@ class ExperienceWriter:
         signals = [e for e in entries if isinstance(e, Signal)]
         loop = asyncio.get_running_loop()
         async for attempt in stamina.retry_context(
-            on=ExperienceUnavailable,
+            on=StorageUnavailable,
             attempts=None,
             timeout=self.settings.retry_deadline_s,
             wait_initial=0.05,

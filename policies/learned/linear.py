@@ -103,6 +103,23 @@ class LinearRewardModel:
         self.moment = kept * self.moment + (worth * phi * surprise).sum(axis=0)
         self._posterior = None
 
+    def restore(self, plans: tuple[str, ...], gram: np.ndarray, moment: np.ndarray) -> None:
+        """Take over what another instance had learnt.
+
+        Args:
+            plans: in the order of their blocks.
+            gram: `(width, width)`, width = (1 + num_plans) * (1 + num_columns).
+            moment: `(width,)`.
+
+        Raises:
+            ValueError: the shapes do not belong together.
+        """
+        self.plans = plans
+        if gram.shape != (self._width, self._width) or moment.shape != (self._width,):
+            raise ValueError(f"{gram.shape} and {moment.shape} do not fit width {self._width}")
+        self.gram, self.moment = gram, moment
+        self._posterior = None
+
     def contributions(self, x: np.ndarray, plan: str, other: str) -> np.ndarray:
         """See `RewardModel.contributions`."""
         mean, _ = self._solved()

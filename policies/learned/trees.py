@@ -150,6 +150,17 @@ class TreeRewardModel:
         return result
 
 
+def read_booster(data: bytes) -> "xgboost.Booster":
+    """Trees out of their UBJSON form.
+
+    Raises:
+        ValueError: they are damaged, or of a newer xgboost.
+    """
+    booster = _xgboost().Booster(params={"nthread": 1})
+    booster.load_model(bytearray(data))
+    return booster
+
+
 def _boost(
     x: np.ndarray,
     target: np.ndarray,

@@ -3,7 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from policies.errors import ExperienceUnavailable
+from policies.errors import StorageUnavailable
 from policies.experience.digests import Digester
 
 
@@ -39,5 +39,5 @@ def test_processes_that_open_one_salt_agree(tmp_path):
 
 def test_a_damaged_salt_is_refused(tmp_path):
     (tmp_path / "salt").write_bytes(b"short")
-    with pytest.raises(ExperienceUnavailable, match="5 bytes"):
+    with pytest.raises(StorageUnavailable, match="5 bytes"):
         Digester.open(tmp_path / "salt")

@@ -1,7 +1,7 @@
 import psycopg
 import pytest
 
-from policies.errors import ExperienceUnavailable
+from policies.errors import StorageUnavailable
 from policies.experience.store import ExperienceStore
 from tests.contract.experience_store_contract import ExperienceStoreContract
 from tests.unit.policies.experience.records import record
@@ -43,5 +43,5 @@ def test_survives_a_connection_that_the_server_ended(url):
 
 
 def test_a_server_that_is_not_there_is_unavailable(tmp_path):
-    with pytest.raises(ExperienceUnavailable, match="cannot be opened"):
+    with pytest.raises(StorageUnavailable, match="cannot be opened"):
         ExperienceStore(f"postgresql://nobody@/none?host={tmp_path}")

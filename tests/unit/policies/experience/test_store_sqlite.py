@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from policies.errors import ExperienceUnavailable
+from policies.errors import StorageUnavailable
 from policies.experience.store import ExperienceStore
 from tests.contract.experience_store_contract import ExperienceStoreContract
 from tests.unit.policies.experience import opener
@@ -50,7 +50,7 @@ def test_a_locked_database_is_unavailable_and_names_no_text(url, tmp_path):
     store = ExperienceStore(url, lock_timeout_s=0.05)
     other = sqlite3.connect(tmp_path / "deep" / "experience.db")
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(ExperienceUnavailable) as caught:
+    with pytest.raises(StorageUnavailable) as caught:
         store.write_batch([record()])
     other.close()
     assert "locked" in str(caught.value)
@@ -64,17 +64,17 @@ def test_a_schema_of_a_newer_release_is_refused(url, tmp_path):
     with sqlite3.connect(tmp_path / "deep" / "experience.db") as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     connection.close()
-    with pytest.raises(ExperienceUnavailable, match="another release"):
+    with pytest.raises(StorageUnavailable, match="another release"):
         ExperienceStore(url)
 
 
 @pytest.mark.parametrize("url", ["nonsense", "sqlite://", "mysql://u@h/d", "oracle:///x"])
 def test_a_url_of_another_kind_is_refused(url):
-    with pytest.raises(ExperienceUnavailable):
+    with pytest.raises(StorageUnavailable):
         ExperienceStore(url)
 
 
 def test_a_password_is_not_shown():
-    with pytest.raises(ExperienceUnavailable) as caught:
+    with pytest.raises(StorageUnavailable) as caught:
         ExperienceStore("mysql://ann:secret@h/d")
     assert "secret" not in str(caught.value)

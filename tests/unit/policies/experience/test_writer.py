@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from policies.errors import ExperienceInvalid, ExperienceOverloaded, ExperienceUnavailable
+from policies.errors import ExperienceInvalid, ExperienceOverloaded, StorageUnavailable
 from policies.experience.store import ExperienceStore
 from policies.experience.writer import ExperienceWriter, WriterCounts, WriterSettings
 from tests.unit.policies.experience import opener
@@ -84,7 +84,7 @@ async def test_a_full_queue_turns_away_and_counts():
 
 
 async def test_retries_while_the_database_is_away():
-    store = InMemoryStore([ExperienceUnavailable("db", "locked")] * 2)
+    store = InMemoryStore([StorageUnavailable("db", "locked")] * 2)
     writer = ExperienceWriter(store)
     await writer.submit(record())
     await writer.close()
@@ -92,9 +92,9 @@ async def test_retries_while_the_database_is_away():
 
 
 async def test_gives_up_at_the_deadline_and_goes_on_with_the_next_batch():
-    store = InMemoryStore([ExperienceUnavailable("db", "down")] * 2)
+    store = InMemoryStore([StorageUnavailable("db", "down")] * 2)
     writer = ExperienceWriter(store, WriterSettings(retry_deadline_s=0.02))
-    with pytest.raises(ExperienceUnavailable, match="down"):
+    with pytest.raises(StorageUnavailable, match="down"):
         await writer.submit(record("a"))
     store.trouble.clear()
     await writer.submit(record("b"))

@@ -1,0 +1,1 @@
+"""Trained policies as versioned artifacts: publish, promote, roll back, follow."""
