@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ingest.types import DocumentOutcome
+from skills.encoders.passage_text import embedded_text
 from skills.types import FactAnchor, Passage, PassageMetadata
 
 SCHEMA = pa.schema(
@@ -34,15 +35,6 @@ SCHEMA = pa.schema(
 """`passage` and `embedded_text` are null in a document's own row. `spent_s` is the time that this
 row cost: parsing in a document's row, embedding in a passage's."""
 VECTOR_PREFIX = "vector:"
-
-
-def embedded_text(passage: Passage) -> str:
-    """What is embedded: title and headings above the text, each once."""
-    above: list[str] = []
-    for line in (passage.title, *passage.metadata.heading_path):
-        if line and line not in above and not passage.text.startswith(line):
-            above.append(line)
-    return "\n".join((*above, passage.text))
 
 
 def table_of(outcomes: Iterable[tuple[DocumentOutcome, float]]) -> pa.Table:
