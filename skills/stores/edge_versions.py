@@ -1,0 +1,156 @@
+"""Index versions of the embedded engine that this process has open.
+
+A new current version is noticed by a glance at one file; whoever holds an older one goes on with
+it.
+"""
+
+import re
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from qdrant_edge import EdgeShard
+
+from skills.errors import RequestInvalid, SkillUnavailable
+from skills.stores.index_version import VersionRecord
+from skills.stores.version_directory import Pin, VersionDirectory
+
+COLLECTION_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+VERSION_NAME = re.compile(r"v\d{6}-[0-9a-f]{8}")
+SHARD = "shard"
+RECORD = "version.json"
+
+_IDLE_S = 120.0
+"""How long an old version stays open after its last use: longer than any request lives."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenVersion:
+    """A version that can be searched. Closes itself when nobody refers to it any more."""
+
+    record: VersionRecord
+    shard: EdgeShard
+    pin: Pin
+
+
+@dataclass(slots=True)
+class _Opened:
+    """What is open of one collection."""
+
+    opening: threading.Lock = field(default_factory=threading.Lock)
+    current: OpenVersion | None = None
+    stamp: tuple[int, int] = (0, 0)
+    older: dict[str, tuple[OpenVersion, float]] = field(default_factory=dict)
+    """By version, with the time of its last use."""
+
+
+class EdgeVersions:
+    """Opens versions when they are first asked for. Safe to call from several threads; blocking."""
+
+    def __init__(self, home: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._collections = home / "collections"
+        self._clock = clock
+        self._opened: dict[str, _Opened] = {}
+
+    def names(self) -> list[str]:
+        """The collections that have a current version, sorted."""
+        if not self._collections.is_dir():
+            return []
+        found = (path.name for path in self._collections.iterdir())
+        return sorted(name for name in found if self.directory(name).current)
+
+    def directory(self, collection: str) -> VersionDirectory:
+        """Where a collection's versions lie.
+
+        Raises:
+            RequestInvalid: no possible name of a collection.
+        """
+        if not COLLECTION_NAME.fullmatch(collection):
+            raise RequestInvalid(
+                "collection",
+                f"{collection!r} is no name: lower-case letters, digits, `-` and `_`, at most 64, "
+                "beginning with a letter or digit",
+            )
+        return VersionDirectory(self._collections / collection)
+
+    def get(self, collection: str, version: str = "") -> OpenVersion:
+        """A version, the current one when none is named.
+
+        Raises:
+            RequestInvalid: no such collection or version.
+            SkillUnavailable: it is there and cannot be opened.
+        """
+        directory = self.directory(collection)
+        opened = self._opened.setdefault(collection, _Opened())
+        current = self._refreshed(directory, opened)
+        if current is None:
+            self._opened.pop(collection, None)
+            known = ", ".join(self.names()) or "none"
+            raise RequestInvalid("collection", f"no collection {collection!r}; there are: {known}")
+        if version in ("", current.record.info.version):
+            return current
+        return self._older(directory, opened, version)
+
+    def _refreshed(self, directory: VersionDirectory, opened: _Opened) -> OpenVersion | None:
+        """The current version. While one thread opens a new one, the others keep the old."""
+        if directory.stamp == opened.stamp:
+            return opened.current
+        if not opened.opening.acquire(blocking=opened.current is None):
+            return opened.current
+        try:
+            stamp = directory.stamp
+            if stamp != opened.stamp:
+                self._switch(opened, _open_current(directory))
+                opened.stamp = stamp
+        finally:
+            opened.opening.release()
+        return opened.current
+
+    def _switch(self, opened: _Opened, fresh: OpenVersion | None) -> None:
+        now = self._clock()
+        opened.older = {
+            name: (old, used) for name, (old, used) in opened.older.items() if now - used < _IDLE_S
+        }
+        if opened.current is not None:
+            opened.older[opened.current.record.info.version] = (opened.current, now)
+        opened.current = fresh
+
+    def _older(self, directory: VersionDirectory, opened: _Opened, version: str) -> OpenVersion:
+        with opened.opening:
+            kept = opened.older.get(version)
+            found = kept[0] if kept else _open(directory, version)
+            if found is None:
+                raise RequestInvalid(
+                    "collection", f"{directory.path.name!r} has no version {version!r} any more"
+                )
+            opened.older[version] = (found, self._clock())
+            return found
+
+
+def _open_current(directory: VersionDirectory) -> OpenVersion | None:
+    """Open the current version; again when it was replaced and removed in between."""
+    while version := directory.current:
+        if (found := _open(directory, version)) is not None:
+            return found
+        if directory.current == version:
+            raise SkillUnavailable(
+                directory.path.name, f"version {version} is gone from disk: ingest it again"
+            )
+    return None
+
+
+def _open(directory: VersionDirectory, version: str) -> OpenVersion | None:
+    pin = directory.pin(version) if VERSION_NAME.fullmatch(version) else None
+    if pin is None:
+        return None
+    try:
+        record = (pin.path / RECORD).read_text(encoding="utf-8")
+        shard = EdgeShard.load(str(pin.path / SHARD))
+    except Exception as error:
+        # The engine raises bare exceptions for whatever is wrong with its files.
+        raise SkillUnavailable(
+            directory.path.name, f"version {version} cannot be opened: {error}"
+        ) from error
+    return OpenVersion(VersionRecord.read(record, directory.path.name), shard, pin)

@@ -1,0 +1,259 @@
+"""The embedded default store: the Qdrant engine in this process, versions as directories.
+
+Dense vectors, BM25 sparse vectors and payload filters in one index. Reading needs no server and
+shares the disk with any number of other processes; see `version_directory` for how.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from qdrant_edge import (
+    FieldCondition,
+    Filter,
+    HasIdCondition,
+    MatchAny,
+    Query,
+    QueryBatchRequest,
+    QueryRequest,
+    RangeDateTime,
+    RangeFloat,
+    ScoredPoint,
+    SparseVector,
+)
+
+from skills.errors import RequestInvalid, SkillError, SkillFailed, SkillUnavailable
+from skills.resources import Resources
+from skills.stores.bm25 import Bm25Terms
+from skills.stores.conditions import Access, Span, resolve
+from skills.stores.edge_versions import EdgeVersions, OpenVersion
+from skills.stores.edge_writer import EdgeIndexWriter, EdgeWriterConfig
+from skills.stores.qdrant_filters import QdrantFilters
+from skills.stores.qdrant_points import PASSAGE, SPARSE, decode_passage, point_id
+from skills.stores.rankings import check_search, check_vector, is_cut_in_a_tie, ranking
+from skills.stores.store import (
+    CollectionInfo,
+    IndexWriter,
+    KeywordSearch,
+    Ranking,
+    Search,
+    VectorSearch,
+)
+from skills.types import Caller, Passage
+
+SearchT = TypeVar("SearchT", bound=Search)
+_TIE_REACH = 256
+"""How far beyond the last rank equal scores are looked for; the rest of a longer tie stays in the
+engine's own order, which is the same for every search of a version."""
+
+
+class _EdgeVocabulary:
+    """Qdrant's conditions as the embedded engine names them."""
+
+    def any_of(self, key: str, values: Sequence[str]) -> Any:
+        return FieldCondition(key, match=MatchAny(list(values)))
+
+    def numbers(self, key: str, span: Span) -> Any:
+        bounds: dict[str, Any] = {"gte": span.gte, "gt": span.gt, "lte": span.lte, "lt": span.lt}
+        return FieldCondition(key, range=RangeFloat(**bounds))
+
+    def times(self, key: str, bounds: dict[str, str]) -> Any:
+        return FieldCondition(key, range=RangeDateTime(**bounds))
+
+    def points(self, ids: Sequence[str]) -> Any:
+        return HasIdCondition(set(ids))
+
+    def either(self, conditions: list[Any]) -> Any:
+        return Filter(should=conditions)
+
+    def every(self, must: list[Any], must_not: list[Any]) -> Filter:
+        return Filter(must=must or None, must_not=must_not or None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """One search in the engine's terms."""
+
+    query: Any
+    kept: Filter | None
+    top_k: int
+
+    def asking_for(self, limit: int) -> QueryRequest:
+        return QueryRequest(limit=limit, query=self.query, filter=self.kept, with_payload=[PASSAGE])
+
+
+class QdrantEdgeStore:
+    """Finds vectors and words in collections under the home directory, and writes them."""
+
+    class Config(EdgeWriterConfig):
+        """How this store makes new versions."""
+
+    def __init__(self, config: Config, resources: Resources) -> None:
+        self._config = config
+        self._home = resources.settings.home
+        self._versions = EdgeVersions(self._home)
+        self._filters: QdrantFilters[Any, Filter] = QdrantFilters(_EdgeVocabulary())
+        self._terms = Bm25Terms()
+
+    async def collections(self) -> list[CollectionInfo]:
+        """All collections at their current version, by name."""
+        return await asyncio.to_thread(self._collections)
+
+    def _collections(self) -> list[CollectionInfo]:
+        return [self._versions.get(name).record.info for name in self._versions.names()]
+
+    async def info(self, collection: str, version: str = "") -> CollectionInfo:
+        """One collection version.
+
+        Raises:
+            RequestInvalid: no such collection or version; subject `collection`.
+            SkillUnavailable: it cannot be opened.
+        """
+        opened = await asyncio.to_thread(self._versions.get, collection, version)
+        return opened.record.info
+
+    async def fetch(
+        self, collection: str, version: str, passage_ids: Sequence[str], caller: Caller
+    ) -> list[Passage]:
+        """The passages that exist and that the caller may read, in the order asked for."""
+        return await asyncio.to_thread(self._fetch, collection, version, passage_ids, caller)
+
+    def _fetch(
+        self, collection: str, version: str, passage_ids: Sequence[str], caller: Caller
+    ) -> list[Passage]:
+        opened = self._versions.get(collection, version)
+        ids: list[Any] = [point_id(passage_id) for passage_id in passage_ids]
+        access = Access.of(caller)
+        found = {}
+        for record in opened.shard.retrieve(ids, with_payload=[PASSAGE], with_vector=False):
+            passage = decode_passage((record.payload or {})[PASSAGE])
+            if access.allows(passage):
+                found[passage.id] = passage
+        return [found[passage_id] for passage_id in passage_ids if passage_id in found]
+
+    async def check_health(self) -> None:
+        """Open every collection's current version.
+
+        Raises:
+            SkillUnavailable: one cannot be opened, or the home directory is missing.
+        """
+        if not self._home.is_dir():
+            raise SkillUnavailable("store", f"the directory {self._home} is missing")
+        await self.collections()
+
+    async def nearest(self, searches: Sequence[VectorSearch]) -> list[Ranking]:
+        """One ranking per search; scores are cosine similarities."""
+        return await asyncio.to_thread(self._rank, searches, self._nearest)
+
+    async def match(self, searches: Sequence[KeywordSearch]) -> list[Ranking]:
+        """One ranking per search; scores are BM25 and above 0."""
+        return await asyncio.to_thread(self._rank, searches, self._matching)
+
+    def writer(self, collection: str, vectors: Mapping[str, tuple[str, int]]) -> IndexWriter:
+        """Open a new version.
+
+        Args:
+            collection: lower-case letters, digits, `-` and `_`, at most 64, beginning with a
+            letter or digit.
+            vectors: vector name to (encoder id, dimension).
+
+        Raises:
+            RequestInvalid: bad name, or vectors that the collection was not made with.
+            SkillRejected: another process is writing this collection.
+        """
+        return EdgeIndexWriter(self._versions.directory(collection), vectors, self._config)
+
+    def _nearest(self, opened: OpenVersion, search: VectorSearch) -> Any:
+        check_vector(search, opened.record.vectors)
+        return Query.Nearest(search.vector.tolist(), using=search.vector_name)
+
+    def _matching(self, opened: OpenVersion, search: KeywordSearch) -> Any:
+        terms = self._terms.query(search.text)
+        if not terms:
+            return None
+        return Query.Nearest(SparseVector(terms, [1.0] * len(terms)), using=SPARSE)
+
+    def _rank(
+        self, searches: Sequence[SearchT], query: Callable[[OpenVersion, SearchT], Any]
+    ) -> list[Ranking]:
+        """Search version by version, all searches of one version in one batch."""
+        rankings: list[Ranking] = [[] for _ in searches]
+        asked: dict[tuple[str, str], list[int]] = defaultdict(list)
+        for position, search in enumerate(searches):
+            asked[search.collection, search.version].append(position)
+        for (collection, version), positions in asked.items():
+            try:
+                opened = self._versions.get(collection, version)
+            except SkillError as error:
+                for position in positions:
+                    rankings[position] = error
+                continue
+            batch = {position: searches[position] for position in positions}
+            for position, found in self._rank_version(opened, batch, query).items():
+                rankings[position] = found
+        return rankings
+
+    def _rank_version(
+        self,
+        opened: OpenVersion,
+        batch: Mapping[int, SearchT],
+        query: Callable[[OpenVersion, SearchT], Any],
+    ) -> dict[int, Ranking]:
+        rankings: dict[int, Ranking] = {}
+        requests: dict[int, _Request] = {}
+        for position, search in batch.items():
+            try:
+                check_search(search)
+                asked = query(opened, search)
+                clauses = resolve(search.filters, opened.record.info.fields)
+            except RequestInvalid as error:
+                rankings[position] = error
+                continue
+            access = Access.of(search.caller)
+            kept = self._filters.write(clauses, access, opened.record.guards)
+            rankings[position] = []
+            if asked is not None:
+                requests[position] = _Request(asked, kept, search.top_k)
+        try:
+            for position, found in _answers(opened, requests).items():
+                rankings[position] = ranking(found, batch[position].top_k)
+        except Exception as error:
+            # The engine raises bare exceptions; what it was asked has been checked before.
+            rankings |= dict.fromkeys(requests, SkillFailed("store", f"search failed: {error}"))
+        return rankings
+
+
+def _answers(
+    opened: OpenVersion, requests: Mapping[int, _Request]
+) -> dict[int, list[tuple[float, Passage]]]:
+    """Ask the engine for one hit more than wanted, and again for those whose last rank lies in a
+    tie, so that it is the passage ids which decide who is in.
+    """
+    limits = {position: request.top_k + 1 for position, request in requests.items()}
+    found = _ask(opened, requests, limits)
+    tied = {
+        position: limits[position] + _TIE_REACH
+        for position, points in found.items()
+        if is_cut_in_a_tie([point.score for point in points], requests[position].top_k)
+    }
+    found |= _ask(opened, requests, tied)
+    return {
+        position: [(point.score, _passage(point)) for point in points]
+        for position, points in found.items()
+    }
+
+
+def _ask(
+    opened: OpenVersion, requests: Mapping[int, _Request], limits: Mapping[int, int]
+) -> dict[int, list[ScoredPoint]]:
+    if not limits:
+        return {}
+    batch = [requests[position].asking_for(limit) for position, limit in limits.items()]
+    found = opened.shard.query_batch(QueryBatchRequest(batch))
+    return dict(zip(limits, found, strict=True))
+
+
+def _passage(point: ScoredPoint) -> Passage:
+    return decode_passage((point.payload or {})[PASSAGE])

@@ -1,0 +1,58 @@
+"""What all stores do with searches before and with hits after their engine."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from skills.errors import RequestInvalid
+from skills.stores.index_version import VectorSpace
+from skills.stores.store import Search, VectorSearch
+from skills.types import Hit, Passage
+
+
+def check_search(search: Search) -> None:
+    """Refuse what no engine can answer.
+
+    Raises:
+        RequestInvalid: `top_k` below 1.
+    """
+    if search.top_k < 1:
+        raise RequestInvalid("top_k", f"is {search.top_k}; it must be 1 or more")
+
+
+def check_vector(search: VectorSearch, spaces: Mapping[str, VectorSpace]) -> None:
+    """Refuse a vector that the collection cannot compare.
+
+    Raises:
+        RequestInvalid: no vector of that name, another shape, or not finite.
+    """
+    space = spaces.get(search.vector_name)
+    if space is None:
+        known = ", ".join(spaces) or "none"
+        raise RequestInvalid(
+            "vector_name",
+            f"{search.collection!r} has no vector {search.vector_name!r}; there are: {known}",
+        )
+    if search.vector.shape != (space.dim,) or not np.isfinite(search.vector).all():
+        raise RequestInvalid(
+            "vector",
+            f"has shape {search.vector.shape}; {search.vector_name!r} of {search.collection!r} "
+            f"wants ({space.dim},) finite numbers, made by {space.encoder}",
+        )
+
+
+def ranking(scored: Iterable[tuple[float, Passage]], top_k: int) -> list[Hit]:
+    """Hits best first, ties by passage id, at most `top_k`."""
+    ordered = sorted(scored, key=lambda each: (-each[0], each[1].id))
+    return [Hit(passage, score) for score, passage in ordered[:top_k]]
+
+
+def is_cut_in_a_tie(scores: Sequence[float], top_k: int) -> bool:
+    """Whether equal scores lie on both sides of the last rank, with the tie going on beyond what
+    was fetched.
+
+    Args:
+        scores: best first, of more than `top_k` hits when there are as many.
+        top_k: ranks wanted.
+    """
+    return len(scores) > top_k and scores[-1] == scores[top_k - 1]
