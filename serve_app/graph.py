@@ -12,6 +12,7 @@ from serve_app.config import TacticianConfig
 from serve_app.execution.executor import Executor
 from serve_app.gateway import Gateway, Graph
 from serve_app.parts import ANALYZER, GENERATOR, ORCHESTRATOR, RECORDER, SKILL, build_part
+from serve_app.parts.hosted import HostedPart
 from serve_app.recording import Recording
 from skills.registry import SkillRegistry
 from skills.resources import Resources
@@ -79,7 +80,11 @@ def inline_sends(
     parts: Iterable[str], config: TacticianConfig, resources: Resources
 ) -> dict[str, "Send[Any, Any]"]:
     """Sends to parts that are built here."""
-    return {name: inline_send(name, build_part(name, config, resources).run) for name in parts}
+
+    def hosted(name: str) -> HostedPart:
+        return HostedPart(name, lambda: build_part(name, config, resources))
+
+    return {name: inline_send(name, hosted(name).run) for name in parts}
 
 
 def local_gateway(config: TacticianConfig) -> Gateway:

@@ -1,6 +1,11 @@
 import json
 
+import httpx
 import pytest
+
+from serve_app.api.app import build_api
+from serve_app.graph import local_gateway
+from skills.registry import SkillRegistry
 
 QUERY = {"query": "what does the thing cost", "collection": "stub"}
 
@@ -150,6 +155,21 @@ async def test_health_and_readiness(http):
     assert {"ready": True, "reasons": [], "plans": ["stub_hybrid"]} == (
         await http.get("/readyz")
     ).json()
+
+
+async def test_a_part_that_cannot_be_built_costs_its_part_only(config):
+    broken = {"class_path": "tests.no_such_generator"}
+    config = config.model_validate(config.model_dump() | {"generator": broken})
+    gateway = local_gateway(config)
+    api = build_api(gateway, config, SkillRegistry.load(config.skill_dirs))
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(api), base_url="http://test"
+    ) as client:
+        body = (await client.post("/v1/answer", json=QUERY)).json()
+    assert body["passages"]
+    assert body["answer"] is None
+    assert [("unavailable", "answer")] == [(m["reason"], m["subject"]) for m in body["missing"]]
+    await gateway.recording.drain(5)
 
 
 async def test_a_gateway_is_not_ready_before_it_is_warm(http, gateway):
