@@ -1,0 +1,1 @@
+"""Learning replayed on queries for which every plan's outcome is known."""
