@@ -9,9 +9,11 @@ import contextlib
 import logging
 import math
 import os
+import shutil
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -78,6 +80,7 @@ def prepare_environment(config: TacticianConfig) -> None:
     """Set the switches of Ray and Ray Serve, unless the environment has them already."""
     on = {True: "1", False: "0"}
     haproxy = config.http.haproxy and sys.platform == "linux"
+    proxy_files = _proxy_files()
     wanted = {
         "RAY_USAGE_STATS_ENABLED": "0",
         # Ray runs its workers at niceness 15: any other program on the machine would come first.
@@ -89,6 +92,11 @@ def prepare_environment(config: TacticianConfig) -> None:
         "RAY_SERVE_HAPROXY_NBTHREAD": "1",
         "RAY_SERVE_HAPROXY_METRICS_PORT": str(free_port()),
         "RAY_SERVE_HAPROXY_STATS_PORT": str(free_port()),
+        # Its files would else be the same for every service of the machine.
+        "RAY_SERVE_HAPROXY_CONFIG_FILE_LOC": str(proxy_files / "haproxy.cfg"),
+        "RAY_SERVE_HAPROXY_SOCKET_PATH": str(proxy_files / "admin.sock"),
+        "RAY_SERVE_HAPROXY_SERVER_STATE_BASE": str(proxy_files),
+        "RAY_SERVE_HAPROXY_SERVER_STATE_FILE": str(proxy_files / "server-state"),
         # A driver without an event loop cannot use handles when the router shares the main loop.
         "RAY_SERVE_RUN_ROUTER_IN_SEPARATE_LOOP": "0",
         "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
@@ -96,6 +104,13 @@ def prepare_environment(config: TacticianConfig) -> None:
     }
     for name, value in wanted.items():
         os.environ.setdefault(name, value)
+
+
+def _proxy_files() -> Path:
+    """Where this process's HAProxy keeps its files; short, for a socket path has at most 107
+    bytes.
+    """
+    return Path(tempfile.gettempdir()) / f"tactician-{os.getpid()}"
 
 
 def free_port() -> int:
@@ -167,6 +182,7 @@ class Service:
         state_file(self.config).unlink(missing_ok=True)
         if ray.is_initialized():
             ray.shutdown()
+        shutil.rmtree(_proxy_files(), ignore_errors=True)
 
     def _deploy(self) -> None:
         import ray

@@ -2,6 +2,7 @@
 while it runs."""
 
 import gzip
+import json
 import os
 import threading
 from collections import defaultdict
@@ -12,6 +13,8 @@ import httpx
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from ingest.request import IngestRequest
+from ingest.run import run as run_ingest
 from serve_app.config import load_config
 from serve_app.service import Service, free_port
 
@@ -73,6 +76,11 @@ def modes(tmp_path_factory):
         del os.environ[f"STUB_MODE_FILE_{skill}"]
 
 
+def write_corpus(path, texts):
+    lines = [{"_id": f"d{i}", "title": "", "text": text} for i, text in enumerate(texts)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+
 @pytest.fixture(scope="session")
 def service(tmp_path_factory, otlp, modes):
     root = Path(__file__).parents[2]
@@ -89,10 +97,12 @@ def service(tmp_path_factory, otlp, modes):
             skill_dirs=(STUBS / "skills",),
             plan_dirs=(STUBS / "plans",),
             rules_file=STUBS / "rules.yaml",
-            skills=("left", "right", "fusion"),
-            stores={"default": {"class_path": "tests.load.stubs.skill.StubStore"}},
+            skills=("left", "right", "fusion", "keyword", "dense"),
+            encoders={"default": {"class_path": "skills.encoders.hashing.HashingEncoder"}},
             generator={"class_path": "tests.load.stubs.generator.StubGenerator"},
         )
+        write_corpus(home / "stub.jsonl", ["the thing costs seven"])
+        run_ingest(IngestRequest((str(home / "stub.jsonl"),), "stub", config.resources))
         started = Service(config)
         try:
             started.start()
