@@ -12,7 +12,7 @@ from typing import Any, Protocol, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from skills.encoders.encoder import TextEncoder
+from skills.encoders.encoder import TextEncoder, TokenEncoder
 from skills.errors import SkillMisconfigured
 from skills.stores.store import KeywordStore, VectorStore
 
@@ -115,6 +115,11 @@ class Resources:
         """The encoder of this name."""
         encoder = self._get("encoder", name, self.settings.encoders)
         return cast("TextEncoder", self._having("encode", encoder, name))
+
+    def token_encoder(self, name: str = "default") -> TokenEncoder:
+        """The encoder of this name, when it has token vectors."""
+        encoder = self._get("encoder", name, self.settings.encoders)
+        return cast("TokenEncoder", self._having("encode_tokens", encoder, name))
 
     def _get(self, kind: str, name: str, known: dict[str, Component]) -> object:
         with self._lock:

@@ -14,12 +14,18 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-from skills.encoders.e5_file import E5File, Vocabulary
-from skills.encoders.e5_graph import write_graphs
+import numpy as np
 
-TOKENIZER = "tokenizer.model"
+from skills.encoders.e5_file import E5File, Vocabulary
+from skills.encoders.e5_graph import FLOAT32, INT8, WEIGHTS, write_graphs
+from skills.encoders.e5_onnx import TOKENIZER, OnnxE5
+from skills.encoders.encoder import FloatArray
+
+MEAN_STATE = "mean_state.npy"
+"""`(hidden,)` float32: the mean state of tokens, for `skills.encoders.colbert`."""
+_FILES = {FLOAT32, INT8, WEIGHTS, TOKENIZER, MEAN_STATE}
 _MANIFEST = "manifest.json"
-_LAYOUT = 1
+_LAYOUT = 2
 """Raise it when what is written changes."""
 
 
@@ -52,6 +58,7 @@ def _build(directory: Path) -> None:
     source = E5File(wheel_file())
     write_graphs(source, directory)
     (directory / TOKENIZER).write_bytes(_tokenizer(source.vocabulary))
+    np.save(directory / MEAN_STATE, _mean_state(directory, source))
     manifest = {file.name: _digest(file) for file in sorted(directory.iterdir())}
     (directory / _MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="ascii")
 
@@ -95,6 +102,24 @@ def _tokenizer(vocabulary: Vocabulary) -> bytes:
     return bytes(model.SerializeToString())
 
 
+def _mean_state(directory: Path, source: E5File) -> FloatArray:
+    """The mean state over texts that the vocabulary's own unigram model draws, in all its scripts.
+
+    Close to the mean over any natural text (cosine 0.91 to 0.94 for English documentation and a
+    Chinese and English manual), and needs no text to be shipped.
+    """
+    rng = np.random.default_rng(0)
+    vocabulary = source.vocabulary
+    likely = np.exp(vocabulary.scores.astype(np.float64))
+    likely[vocabulary.scores >= 0] = 0  # special tokens
+    drawn = rng.choice(len(likely), (32, 60), p=likely / likely.sum())
+    texts = ["".join(vocabulary.pieces[i] for i in row).replace("▁", " ") for row in drawn]
+    model = OnnxE5(directory, threads=1, max_tokens=512, max_batch_tokens=512)
+    states = [tokens.hidden for tokens in model.tokens(texts, "passage")]
+    mean: FloatArray = np.concatenate(states).mean(axis=0)
+    return mean
+
+
 def _digest(file: Path) -> str:
     with file.open("rb") as opened:
         return f"{file.stat().st_size}:{hashlib.file_digest(opened, 'sha256').hexdigest()}"
@@ -103,7 +128,7 @@ def _digest(file: Path) -> str:
 def _is_intact(directory: Path) -> bool:
     try:
         manifest = json.loads((directory / _MANIFEST).read_text(encoding="ascii"))
-        return bool(manifest) and all(
+        return manifest.keys() == _FILES and all(
             _digest(directory / name) == digest for name, digest in manifest.items()
         )
     except (OSError, ValueError, AttributeError):

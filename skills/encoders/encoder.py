@@ -38,20 +38,28 @@ class TextEncoder(Protocol):
 
 
 class TokenEncoder(Protocol):
-    """Texts to one vector a token, for late interaction."""
+    """Texts to one vector a token, for late interaction. One object may be a `TextEncoder` too: the
+    space of its token vectors has a name and a length of its own.
+    """
 
     @property
-    def id(self) -> str:
-        """Names the vector space."""
+    def token_id(self) -> str:
+        """Names the space of the token vectors. Vectors of equal ids may be compared."""
         ...
 
     @property
-    def dim(self) -> int:
+    def token_dim(self) -> int:
         """Length of a token vector."""
         ...
 
     def encode_tokens(self, texts: Sequence[str], role: TextRole) -> list[FloatArray]:
-        """Embed texts token by token: one `(tokens, dim)` float32 array a text, rows
-        L2-normalised.
+        """Embed texts token by token.
+
+        Returns:
+            One `(tokens, token_dim)` float32 array a text, rows L2-normalised; without prefix and
+            special tokens, so an empty text has no rows.
+
+        Raises:
+            SkillUnavailable: this installation has no token vectors; says what to do.
         """
         ...
