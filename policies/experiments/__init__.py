@@ -1,0 +1,1 @@
+"""Two policies on live traffic: who gets which, whether the difference is real, when to stop."""

@@ -1,0 +1,158 @@
+"""Staged rollout: 10, 50, 100 % of units, stopped by guardrails, by harm or by a wrong split."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from policies.experiments.observation import ArmView
+from policies.experiments.statistics import (
+    Difference,
+    always_valid,
+    sample_ratio_p_value,
+    welch,
+)
+from policies.types import Intent
+
+
+class Guardrails(BaseModel):
+    """What the treatment must not do, whatever it earns. A limit is broken when it is exceeded
+    beyond doubt (some 99 %), so that a handful of requests cannot stop a rollout.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    p95_ratio: float = Field(default=1.25, gt=1)
+    """Latency at the 95th percentile, as a multiple of control's …"""
+    p95_slack_ms: float = Field(default=20, ge=0)
+    """… plus this: small numbers double easily."""
+    failed_more: float = Field(default=0.01, ge=0)
+    """Share of failed requests beyond control's."""
+    missing_more: float = Field(default=0.03, ge=0)
+    """Share of incomplete responses beyond control's."""
+    min_requests: int = Field(default=100, ge=1)
+    """Of each arm, before guardrails speak."""
+
+    def broken(self, control: ArmView, treatment: ArmView) -> str:
+        """What is broken, for a person; empty when nothing is."""
+        if min(control.num_requests, treatment.num_requests) < self.min_requests:
+            return ""
+        limit = control.p95_ms * self.p95_ratio + self.p95_slack_ms
+        if treatment.p95_low_ms > limit:
+            return f"p95 is {treatment.p95_ms:.0f} ms, above {limit:.0f} ms"
+        for name, more in (("failed", self.failed_more), ("missing", self.missing_more)):
+            share, base = getattr(treatment, f"{name}_share"), getattr(control, f"{name}_share")
+            pooled = (share + base) / 2
+            variance = pooled * (1 - pooled)
+            error = (variance / treatment.num_requests + variance / control.num_requests) ** 0.5
+            if share - base > max(more, 2.6 * error):
+                return f"{name} share is {share:.1%}, against {base:.1%}"
+        return ""
+
+
+class RolloutSettings(BaseModel):
+    """Stages and when to leave them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    stages: tuple[float, ...] = (0.1, 0.5, 1.0)
+    min_units: int = Field(default=200, ge=50)
+    """Units with a reward in each arm before a stage may be left upwards."""
+    tolerated_loss: float = Field(default=0.01, ge=0)
+    """A stage is left upwards when the interval of the difference lies above minus this."""
+    confidence: float = Field(default=0.95, gt=0.5, lt=1)
+    expected_effect: float = Field(default=0.02, gt=0)
+    ratio_alarm: float = Field(default=0.001, gt=0, lt=1)
+    """Below this p-value of the counts the split is wrong."""
+    guardrails: Guardrails = Guardrails()
+
+
+class Verdict(StrEnum):
+    """What to do now."""
+
+    WAIT = "wait"
+    ADVANCE = "advance"
+    FINISH = "finish"
+    """The last stage held: the treatment becomes the policy."""
+    STOP = "stop"
+    """Back to control, at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutReport:
+    """One look at an experiment."""
+
+    verdict: Verdict
+    share: float
+    """Of units that should get the treatment from now on."""
+    reason: str
+    reward: Difference
+    """Always valid: it may be looked at as often as one likes."""
+    welch: Difference
+    """For the books, at the end."""
+    ratio_p_value: float
+    by_intent: dict[Intent, Difference]
+
+
+def look(
+    control: ArmView, treatment: ArmView, stage: int, settings: RolloutSettings
+) -> RolloutReport:
+    """Judge a stage.
+
+    At the last stage there is no control any more: guardrails are then held against the control of
+    the stage before, which the caller passes on.
+
+    Args:
+        control: requests of this stage without the treatment.
+        treatment: requests of this stage with it.
+        stage: index into `stages`.
+        settings: stages, limits.
+    """
+    share = settings.stages[stage]
+    ratio = sample_ratio_p_value(control.num_units, treatment.num_units, share)
+    reward = always_valid(
+        control.reward, treatment.reward, settings.confidence, settings.expected_effect
+    )
+    verdict, reason = _verdict(control, treatment, settings, reward, ratio)
+    if verdict is Verdict.ADVANCE and stage == len(settings.stages) - 1:
+        verdict, reason = Verdict.FINISH, "the last stage held"
+    following = {
+        Verdict.WAIT: share,
+        Verdict.STOP: 0.0,
+        Verdict.FINISH: 1.0,
+        Verdict.ADVANCE: settings.stages[min(stage + 1, len(settings.stages) - 1)],
+    }[verdict]
+    return RolloutReport(
+        verdict=verdict,
+        share=following,
+        reason=reason,
+        reward=reward,
+        welch=welch(control.reward, treatment.reward, settings.confidence),
+        ratio_p_value=ratio,
+        by_intent={
+            intent: welch(control.by_intent[intent], treatment.by_intent[intent])
+            for intent in Intent
+        },
+    )
+
+
+def _verdict(
+    control: ArmView,
+    treatment: ArmView,
+    settings: RolloutSettings,
+    reward: Difference,
+    ratio: float,
+) -> tuple[Verdict, str]:
+    if ratio < settings.ratio_alarm:
+        counts = f"{control.num_units} to {treatment.num_units} units"
+        return Verdict.STOP, f"the split is wrong: {counts} (p = {ratio:.1e})"
+    if broken := settings.guardrails.broken(control, treatment):
+        return Verdict.STOP, f"guardrail: {broken}"
+    if reward.high < 0:
+        return Verdict.STOP, f"reward is lower by {-reward.mean:.3f} (always valid)"
+    rewarded = min(control.reward.count, treatment.reward.count)
+    if rewarded < settings.min_units:
+        return Verdict.WAIT, f"{rewarded} of {settings.min_units} units with a reward"
+    if reward.low < -settings.tolerated_loss:
+        return Verdict.WAIT, f"a loss of {-reward.low:.3f} cannot be ruled out yet"
+    return Verdict.ADVANCE, f"no loss above {settings.tolerated_loss}: the next stage"

@@ -1,0 +1,106 @@
+"""Is there a difference, and was the split what it should be."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Treatment less control."""
+
+    mean: float
+    low: float
+    high: float
+    p_value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """All that the tests need of one arm's values; can be kept up while values come in."""
+
+    count: int
+    mean: float
+    variance: float
+    """Unbiased."""
+
+    @classmethod
+    def of(cls, values: np.ndarray) -> "Moments":
+        """Of `(num_units,)` values, one per unit."""
+        if len(values) == 0:
+            return cls(0, 0.0, 0.0)
+        variance = float(values.var(ddof=1)) if len(values) > 1 else 0.0
+        return cls(len(values), float(values.mean()), variance)
+
+    @property
+    def squared_error(self) -> float:
+        """Of the mean; infinite below two values."""
+        return self.variance / self.count if self.count > 1 else float("inf")
+
+
+def welch(control: Moments, treatment: Moments, confidence: float = 0.95) -> Difference:
+    """Welch's test: valid when it is looked at once, at a time that was fixed before.
+
+    Source: Welch, The generalization of "Student's" problem, 1947; degrees of freedom by
+        Satterthwaite.
+    """
+    delta = treatment.mean - control.mean
+    squared = control.squared_error + treatment.squared_error
+    if not np.isfinite(squared):
+        return Difference(delta, -np.inf, np.inf, 1.0)
+    if squared == 0:
+        return Difference(delta, delta, delta, float(delta == 0))
+    parts = [m.squared_error**2 / (m.count - 1) for m in (control, treatment)]
+    freedom = squared**2 / sum(parts)
+    error = float(np.sqrt(squared))
+    radius = float(stats.t.ppf((1 + confidence) / 2, freedom)) * error
+    p_value = float(2 * stats.t.sf(abs(delta) / error, freedom))
+    return Difference(delta, delta - radius, delta + radius, p_value)
+
+
+def always_valid(
+    control: Moments, treatment: Moments, confidence: float = 0.95, expected_effect: float = 0.02
+) -> Difference:
+    """A test that may be looked at after every request: over all looks together the probability of
+    a false alarm stays below 1 - confidence.
+
+    Args:
+        control: without the treatment.
+        treatment: with it.
+        confidence: of the interval, over all looks.
+        expected_effect: size of difference that is worth finding; it only decides when the test is
+            sharpest (the standard deviation of its mixing distribution).
+
+    Source: Johari, Koomen, Pekelis and Walsh, Peeking at A/B Tests, 2017: the mixture sequential
+        probability ratio test for a difference of means, normal mixture, variances plugged in. The
+        normal approximation needs some 50 units an arm; below that it reports nothing.
+    """
+    delta = treatment.mean - control.mean
+    squared = control.squared_error + treatment.squared_error
+    if min(control.count, treatment.count) < 50 or not np.isfinite(squared) or squared == 0:
+        return Difference(delta, -np.inf, np.inf, 1.0)
+    mixing = expected_effect**2
+    total = squared + mixing
+    log_ratio = 0.5 * np.log(squared / total) + mixing * delta**2 / (2 * squared * total)
+    alpha = 1 - confidence
+    radius = float(
+        np.sqrt(squared * total / mixing * (np.log(total / squared) - 2 * np.log(alpha)))
+    )
+    p_value = float(min(1.0, np.exp(-log_ratio)))
+    return Difference(delta, delta - radius, delta + radius, p_value)
+
+
+def sample_ratio_p_value(control: int, treatment: int, share: float) -> float:
+    """Probability of counts as uneven as these when `share` of the units get the treatment.
+
+    Below 0.001 something assigns or records units wrongly, and no other number of the experiment
+    means anything.
+
+    Source: Fabijan et al., Diagnosing Sample Ratio Mismatch in Online Controlled Experiments, 2019.
+    """
+    total = control + treatment
+    if total == 0 or not 0 < share < 1:
+        return 1.0
+    expected = [total * (1 - share), total * share]
+    return float(stats.chisquare([control, treatment], expected).pvalue)
