@@ -1,0 +1,248 @@
+"""The extractive reader: answers made of sentences that stand in the passages as they are.
+
+It writes nothing of its own. Where no sentence answers the query it says so instead.
+"""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from policies.types import Intent
+from serve_app.answers.candidates import Candidate, candidates
+from serve_app.answers.evidence import Scored, confidence, evidence, score
+from serve_app.answers.selection import MOST_SENTENCES, reading_order, select, steps
+from serve_app.answers.support import Anchor, QueryTerms, anchors, is_borne_out, query_terms
+from serve_app.answers.types import (
+    Answer,
+    AnswerRequest,
+    AnswerResult,
+    AnswerSentence,
+    Citation,
+    ComparedSide,
+)
+from skills.encoders.encoder import TextEncoder
+from skills.errors import SkillError, SkillFailed
+from skills.language import language_of
+from skills.resources import Resources
+from skills.types import Hit, Missing, MissingReason
+
+_SHARE_OF_BUDGET = 0.8
+"""What encoding may take of what is left; the rest is for the way back."""
+_FEWEST_SENTENCES = 3
+_RANK_PRIOR = 0.3
+"""What standing in the first passage counts, in shares of the query's words, before encoding."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """A request with everything that was read for it."""
+
+    request: AnswerRequest
+    found: list[Candidate]
+    wanted: QueryTerms
+    borne_out: dict[Anchor, bool]
+    scored: list[Scored]
+
+
+class ExtractiveReader:
+    """Picks the sentences that answer a query, by meaning and by the words they share with it."""
+
+    class Config(BaseModel):
+        """How much to read and when to abstain."""
+
+        model_config = ConfigDict(frozen=True, extra="forbid")
+
+        encoder: str = "default"
+        max_passages: int = Field(default=10, ge=1, le=100)
+        max_sentences: int = Field(default=24, ge=3, le=1000)
+        """Sentences that are encoded for a query, those with most words in common first."""
+        sentence_ms: float = Field(default=6, gt=0)
+        """What encoding a sentence is taken to cost until it was measured."""
+        threshold: float = Field(default=0.5, ge=0, le=1)
+        """Below this confidence the reader abstains; see `serve_app.answers.evidence`."""
+
+    def __init__(self, config: Config, resources: Resources) -> None:
+        self._config = config
+        self._encoder: TextEncoder = resources.encoder(config.encoder)
+        self._sentence_ms = config.sentence_ms
+
+    async def generate(self, requests: Sequence[AnswerRequest]) -> list[AnswerResult]:
+        """Answer each request from its passages.
+
+        The batch shares the process's encoder: each request gets its share of the time that is left
+        to it, and reads as many sentences as fit.
+        """
+        arrived = time.perf_counter()
+        results = []
+        for place, request in enumerate(requests):
+            left = request.budget_ms - (time.perf_counter() - arrived) * 1000
+            share = left * _SHARE_OF_BUDGET / (len(requests) - place)
+            results.append(await asyncio.to_thread(self._answer, request, share))
+        return results
+
+    async def check_health(self) -> None:
+        """Healthy once the encoder is there, which it is since construction."""
+
+    def _answer(self, request: AnswerRequest, budget_ms: float) -> AnswerResult:
+        started = time.perf_counter()
+        try:
+            answer = self._read_and_compose(request, budget_ms)
+        except SkillError as error:
+            return AnswerResult(error=error)
+        except (ValueError, RuntimeError) as error:
+            return AnswerResult(error=SkillFailed("generator", f"{type(error).__name__}: {error}"))
+        return AnswerResult(answer, spent_ms={"read": (time.perf_counter() - started) * 1000})
+
+    def _read_and_compose(self, request: AnswerRequest, budget_ms: float) -> Answer:
+        hits = request.hits[: self._config.max_passages]
+        found = candidates(hits)
+        if not found:
+            return _abstention(_nothing_found(len(request.hits)), 0.0)
+        affordable = int(budget_ms / self._sentence_ms) - 1
+        if affordable < min(_FEWEST_SENTENCES, len(found)):
+            return _abstention(_no_time(budget_ms), 0.0)
+        reading = self._read(request, hits, found, min(affordable, self._config.max_sentences))
+        sure = confidence(evidence(request.query, reading.scored, reading.wanted))
+        if sure < self._config.threshold:
+            return _abstention(_not_answered(reading), sure)
+        return _composed(reading, sure)
+
+    def _read(
+        self, request: AnswerRequest, hits: Sequence[Hit], found: list[Candidate], most: int
+    ) -> _Reading:
+        wanted = query_terms(request.query, [candidate.terms for candidate in found])
+        chosen = promising(found, wanted)[:most]
+        needed = anchors(request.query)
+        borne_out = {a: any(is_borne_out(a, hit.passage) for hit in hits) for a in needed}
+        strict = [anchor for anchor in needed if borne_out[anchor]]
+        query, vectors = self._encode(request.query, [c.text for c in chosen])
+        scored = score(
+            query, vectors, chosen, wanted, strict if request.intent is Intent.FACT else ()
+        )
+        return _Reading(request, found, wanted, borne_out, scored)
+
+    def _encode(
+        self, query: str, texts: list[str]
+    ) -> tuple[
+        np.ndarray[tuple[int], np.dtype[np.float32]],
+        np.ndarray[tuple[int, int], np.dtype[np.float32]],
+    ]:
+        started = time.perf_counter()
+        asked = self._encoder.encode([query], "query")[0]
+        vectors = self._encoder.encode(texts, "passage")
+        took = (time.perf_counter() - started) * 1000 / (len(texts) + 1)
+        self._sentence_ms = 0.8 * self._sentence_ms + 0.2 * took
+        return asked, vectors
+
+
+def promising(found: Sequence[Candidate], wanted: QueryTerms) -> list[Candidate]:
+    """Candidates in the order in which they are worth encoding: words in common, then rank."""
+    return sorted(
+        found,
+        key=lambda c: (-wanted.covered_by(c.terms) - _RANK_PRIOR / (1 + c.hit), c.hit, c.start),
+    )
+
+
+def _composed(reading: _Reading, sure: float) -> Answer:
+    request = reading.request
+    missing = _unsaid(reading)
+    if request.intent is Intent.COMPARISON:
+        sides = _sides(request.hits)
+        if len(sides) > 1:
+            return _comparison(reading, sides, missing, sure)
+    if request.intent is Intent.HOW_TO:
+        ordered = steps(reading.scored[0].candidate, reading.found)
+        if ordered:
+            told = tuple(_cited(candidate) for candidate in ordered)
+            text = "\n".join(sentence.text for sentence in told)
+            return _answer(text, told, missing, sure).model_copy(update={"steps": told})
+    chosen = reading_order(select(reading.scored, MOST_SENTENCES[request.intent]))
+    told = tuple(_cited(one.candidate) for one in chosen)
+    return _answer(_joined(told), told, missing, sure)
+
+
+def _comparison(
+    reading: _Reading, sides: dict[str, set[str]], missing: tuple[Missing, ...], sure: float
+) -> Answer:
+    rows = []
+    for side, passage_ids in sides.items():
+        of_side = [s for s in reading.scored if s.candidate.passage.id in passage_ids]
+        chosen = reading_order(select(of_side, MOST_SENTENCES[Intent.COMPARISON]))
+        rows.append(ComparedSide(side=side, sentences=tuple(_cited(s.candidate) for s in chosen)))
+        if not chosen:
+            detail = f"no sentence about {side} was found; ask about it alone or add a source"
+            missing = (*missing, Missing(MissingReason.NO_EVIDENCE, side, detail))
+    told = tuple(dict.fromkeys(sentence for row in rows for sentence in row.sentences))
+    text = "\n".join(f"{row.side}: {_joined(row.sentences)}" for row in rows if row.sentences)
+    return _answer(text, told, missing, sure).model_copy(update={"comparison": tuple(rows)})
+
+
+def _sides(hits: Sequence[Hit]) -> dict[str, set[str]]:
+    """Passage ids of each side, in the order of their best passages."""
+    sides: dict[str, set[str]] = {}
+    for hit in hits:
+        for group in sorted({p.group for p in hit.provenance if p.group}):
+            sides.setdefault(group, set()).add(hit.passage.id)
+    return sides
+
+
+def _cited(candidate: Candidate) -> AnswerSentence:
+    citation = Citation(
+        passage_id=candidate.passage.id,
+        document_id=candidate.passage.document_id,
+        start=candidate.start,
+        end=candidate.end,
+    )
+    return AnswerSentence(text=candidate.text, citations=(citation,))
+
+
+def _joined(told: Sequence[AnswerSentence]) -> str:
+    chinese = language_of(" ".join(sentence.text for sentence in told)) == "zh"
+    return ("" if chinese else " ").join(sentence.text for sentence in told)
+
+
+def _answer(
+    text: str, told: tuple[AnswerSentence, ...], missing: tuple[Missing, ...], sure: float
+) -> Answer:
+    return Answer(
+        kind="extractive", text=text, sentences=told, missing=missing, confidence=round(sure, 4)
+    )
+
+
+def _abstention(why: Missing, sure: float) -> Answer:
+    return _answer("", (), (why,), sure)
+
+
+def _unsaid(reading: _Reading) -> tuple[Missing, ...]:
+    """Dates, codes and numbers of the query that no passage has."""
+    return tuple(
+        Missing(MissingReason.NO_EVIDENCE, anchor.text, f"no passage found mentions {anchor.text}")
+        for anchor, found in reading.borne_out.items()
+        if not found
+    )
+
+
+def _nothing_found(num_hits: int) -> Missing:
+    detail = f"the {num_hits} passages found hold no text" if num_hits else "no passage was found"
+    advice = "; check the collection and its filters, or ingest a source about this"
+    return Missing(MissingReason.NO_EVIDENCE, "answer", detail + advice)
+
+
+def _no_time(budget_ms: float) -> Missing:
+    detail = f"{max(budget_ms, 0):.0f} ms were left for reading the passages; raise budget_ms"
+    return Missing(MissingReason.OVER_BUDGET, "answer", detail)
+
+
+def _not_answered(reading: _Reading) -> Missing:
+    said = frozenset(term for candidate in reading.found for term in candidate.terms)
+    unknown = [term for term in reading.wanted.weights if term not in said]
+    absent = f"; none of them mentions {', '.join(unknown[:5])}" if unknown else ""
+    detail = (
+        f"the passages found do not answer the query{absent}; "
+        "rephrase it, lift filters, or ingest a source about this"
+    )
+    return Missing(MissingReason.NO_EVIDENCE, "answer", detail)
