@@ -8,8 +8,10 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
+from uuid import UUID
 
+from pydantic import Field
 from qdrant_edge import (
     FieldCondition,
     Filter,
@@ -31,7 +33,7 @@ from skills.stores.conditions import Access, Span, resolve
 from skills.stores.edge_versions import EdgeVersions, OpenVersion
 from skills.stores.edge_writer import EdgeIndexWriter, EdgeWriterConfig
 from skills.stores.qdrant_filters import QdrantFilters
-from skills.stores.qdrant_points import PASSAGE, SPARSE, decode_passage, point_id
+from skills.stores.qdrant_points import SPARSE, point_id
 from skills.stores.rankings import check_search, check_vector, is_cut_in_a_tie, ranking
 from skills.stores.store import (
     CollectionInfo,
@@ -81,19 +83,22 @@ class _Request:
     top_k: int
 
     def asking_for(self, limit: int) -> QueryRequest:
-        return QueryRequest(limit=limit, query=self.query, filter=self.kept, with_payload=[PASSAGE])
+        return QueryRequest(limit=limit, query=self.query, filter=self.kept, with_payload=False)
 
 
 class QdrantEdgeStore:
     """Finds vectors and words in collections under the home directory, and writes them."""
 
     class Config(EdgeWriterConfig):
-        """How this store makes new versions."""
+        """How this store makes new versions and reads them."""
+
+        kept_passages: int = Field(default=5000, ge=1)
+        """Passages of a version that are kept decoded, the last used ones."""
 
     def __init__(self, config: Config, resources: Resources) -> None:
         self._config = config
         self._home = resources.settings.home
-        self._versions = EdgeVersions(self._home)
+        self._versions = EdgeVersions(self._home, config.kept_passages)
         self._filters: QdrantFilters[Any, Filter] = QdrantFilters(_EdgeVocabulary())
         self._terms = Bm25Terms()
 
@@ -124,13 +129,9 @@ class QdrantEdgeStore:
         self, collection: str, version: str, passage_ids: Sequence[str], caller: Caller
     ) -> list[Passage]:
         opened = self._versions.get(collection, version)
-        ids: list[Any] = [point_id(passage_id) for passage_id in passage_ids]
         access = Access.of(caller)
-        found = {}
-        for record in opened.shard.retrieve(ids, with_payload=[PASSAGE], with_vector=False):
-            passage = decode_passage((record.payload or {})[PASSAGE])
-            if access.allows(passage):
-                found[passage.id] = passage
+        passages = opened.passages.of(UUID(point_id(passage_id)) for passage_id in passage_ids)
+        found = {p.id: p for p in passages.values() if access.allows(p)}
         return [found[passage_id] for passage_id in passage_ids if passage_id in found]
 
     async def check_health(self) -> None:
@@ -239,8 +240,10 @@ def _answers(
         if is_cut_in_a_tie([point.score for point in points], requests[position].top_k)
     }
     found |= _ask(opened, requests, tied)
+    ids = {cast("UUID", point.id) for points in found.values() for point in points}
+    passages = opened.passages.of(ids)
     return {
-        position: [(point.score, _passage(point)) for point in points]
+        position: [(point.score, passages[cast("UUID", point.id)]) for point in points]
         for position, points in found.items()
     }
 
@@ -253,7 +256,3 @@ def _ask(
     batch = [requests[position].asking_for(limit) for position, limit in limits.items()]
     found = opened.shard.query_batch(QueryBatchRequest(batch))
     return dict(zip(limits, found, strict=True))
-
-
-def _passage(point: ScoredPoint) -> Passage:
-    return decode_passage((point.payload or {})[PASSAGE])
