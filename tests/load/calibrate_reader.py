@@ -23,7 +23,7 @@ import random
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -245,36 +245,19 @@ def report(name, cases, calibration, threshold):
     print(f"{name:<28} answered: {shown}   abstention precision {right:.3f}")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folders", type=Path, help="a directory of data folders")
-    parser.add_argument("--sample", type=int, default=60, help="queries of each folder")
-    parser.add_argument("--fit", action="store_true", help="fit on dev and print the result")
-    parser.add_argument("--skip", nargs="*", default=["cosqa-code", "sec10q-pages"])
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "tactician")
-    chosen = parser.parse_args()
-    rng = random.Random(chosen.seed)
-    paths = [p for p in sorted(chosen.folders.iterdir()) if (p / "corpus.jsonl").exists()]
-    folders = [Folder.read(p, chosen.sample, rng) for p in paths if p.name not in chosen.skip]
+def report_all(cases, folders, fit):
     threshold = ExtractiveReader.Config().threshold
-    with tempfile.TemporaryDirectory() as home:
-        resources = Resources(ResourceSettings(home=Path(home), cache=chosen.cache))
-        stack = Stack(resources)
-        for folder in folders:
-            stack.index(folder)
-        cases = asyncio.run(gather(stack, folders, rng))
-    dev = [c for c in cases if c.dev and c.kind in FITTED]
-    test = [c for c in cases if not c.dev]
+    dev, test = ([c for c in cases if c.dev is wanted] for wanted in (True, False))
     calibrations = {"shipped": SAME_LANGUAGE, "shipped, across languages": ACROSS_LANGUAGES}
-    if chosen.fit:
+    if fit:
         columns = ("similarity", "support", "passage_support")
-        calibrations |= {"fitted": fitted(dev, columns), "similarity": fitted(dev, columns[:1])}
-        for name in ("fitted", "similarity"):
-            print(name, calibrations[name])
+        known = [c for c in dev if c.kind in FITTED]
+        calibrations |= {"fitted": fitted(known, columns), "similar": fitted(known, columns[:1])}
+        print(calibrations["fitted"], calibrations["similar"], sep="\n")
     for name, calibration in calibrations.items():
-        report(f"{name}, dev", [c for c in cases if c.dev], calibration, threshold)
-        report(f"{name}, test", test, calibration, threshold)
+        for at in (0.3, 0.4, 0.5, 0.6):
+            report(f"{name}, dev, {at}", dev, calibration, at)
+        report(f"{name}, test, {threshold}", test, calibration, threshold)
     for folder in folders:
         own = [c for c in test if c.folder == folder.name]
         report(f"  {folder.name}, test", own, SAME_LANGUAGE, threshold)
@@ -283,6 +266,29 @@ def main():
             first = np.mean([c.hit_at_1 for c in known])
             every = np.mean([c.hit_at_all for c in known])
             print(f"  {'':<26} answer in best sentence {first:.3f}, in the answer {every:.3f}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folders", type=Path, help="a directory of data folders")
+    parser.add_argument("--sample", type=int, default=60, help="queries of each folder")
+    parser.add_argument("--fit", action="store_true", help="fit on dev and print the result")
+    parser.add_argument("--skip", nargs="*", default=["cosqa-code", "sec10q-pages"])
+    parser.add_argument("--cases", type=Path, help="keep what was measured of each query here")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "tactician")
+    chosen = parser.parse_args()
+    rng = random.Random(chosen.seed)
+    paths = [p for p in sorted(chosen.folders.iterdir()) if (p / "corpus.jsonl").exists()]
+    folders = [Folder.read(p, chosen.sample, rng) for p in paths if p.name not in chosen.skip]
+    with tempfile.TemporaryDirectory() as home:
+        stack = Stack(Resources(ResourceSettings(home=Path(home), cache=chosen.cache)))
+        for folder in folders:
+            stack.index(folder)
+        cases = asyncio.run(gather(stack, folders, rng))
+    if chosen.cases:
+        chosen.cases.write_text(json.dumps([asdict(case) for case in cases]), "utf-8")
+    report_all(cases, folders, chosen.fit)
 
 
 if __name__ == "__main__":
