@@ -2,11 +2,27 @@ import pytest
 
 from policies.errors import PlanInvalid
 from policies.plan import PLANS, load_plan, load_plans
+from skills.registry import SkillRegistry
 
 
 def test_ships_single_skills_and_fusions_of_different_kinds():
     plans = load_plans()
     assert {"keyword", "dense", "hybrid_rrf", "hybrid_convex", "hybrid_filtered"} <= set(plans)
+
+
+def test_plans_differ_in_kind():
+    plans = load_plans()
+    first, last = ({n: p.stages[i].call[0].skill for n, p in plans.items()} for i in (0, -1))
+    assert {"hybrid_filtered", "keyword_filtered", "filtered_late"} == {
+        name for name, skill in first.items() if skill == "metadata_filter"
+    }
+    assert "entity_pair" == first["compared"]
+    assert ("late_interaction", "cross_encoder") == (last["hybrid_late"], last["hybrid_rerank"])
+
+
+def test_shipped_plans_name_shipped_skills():
+    known = set(SkillRegistry.load().manifests)
+    assert {} == {n: p.skills - known for n, p in load_plans().items() if p.skills - known}
 
 
 def test_a_plan_whose_file_has_its_name_is_found_under_it():
