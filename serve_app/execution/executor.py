@@ -29,6 +29,20 @@ class Executor:
         """The skills that plans may call."""
         return frozenset(self._targets)
 
+    def unhurried(self, timeout_ms: float) -> "Executor":
+        """The same skills, each with at least this timeout: for measuring, where a slow machine
+        must not change what a plan finds.
+        """
+        return Executor(
+            self._targets,
+            {
+                name: manifest.model_copy(
+                    update={"timeout_ms": max(timeout_ms, manifest.timeout_ms)}
+                )
+                for name, manifest in self._manifests.items()
+            },
+        )
+
     async def execute(self, request: ExecutionRequest) -> Execution:
         """Run the request's plan.
 

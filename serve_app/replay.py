@@ -1,0 +1,127 @@
+"""Every plan on every query of judged data sets, kept on disk: what learning is replayed on.
+
+The plans run through the real executor in this process. The rankings of `keyword` and `dense` alone
+also give the probe features that a first look would have seen.
+"""
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from policies.analysis import Analyzer
+from policies.analysis.probe import probe_features
+from policies.errors import DatasetInvalid
+from policies.evaluation.dataset import Dataset, EvaluationQuery
+from policies.evaluation.evaluate import Progress
+from policies.evaluation.measures import MEASURES, PRIMARY, measure, rank_documents
+from policies.replay.matrix import ReplayMatrix
+from policies.types import DecisionRequest
+from serve_app.config import TacticianConfig
+from serve_app.deadline import Deadline
+from serve_app.evaluate import BUDGET_MS, DEPTH, evaluation_config
+from serve_app.execution.executor import Executor
+from serve_app.execution.types import Execution, ExecutionRequest
+from serve_app.gateway import Gateway
+from serve_app.graph import local_gateway
+from skills.types import OPERATOR, MissingReason
+
+PROBES = ("keyword", "dense")
+"""Plans of one skill whose rankings make the probe features."""
+
+
+async def replay_matrix(
+    config: TacticianConfig, dataset: Dataset, collection: str, progress: Progress | None = None
+) -> ReplayMatrix:
+    """Run every plan that can run here on every query.
+
+    Nothing is hurried: skills get the whole budget, so that a slow machine changes costs and not
+    rankings. A run that loses a skill all the same earns nothing.
+
+    Args:
+        config: skills, plans, stores.
+        dataset: queries and judgments.
+        collection: the data set's corpus, ingested.
+        progress: told how many of how many runs are done.
+    """
+    gateway = local_gateway(evaluation_config(config))
+    version = (await gateway.collections.info(collection)).version
+    runs = _Runs(gateway, collection, version)
+    plans = gateway.candidates()
+    requests, cost_ms = [], np.zeros((len(dataset.queries), len(plans)))
+    rankings: list[dict[str, list[str]]] = [{} for _ in plans]
+    for row, query in enumerate(dataset.queries):
+        executions: dict[str, Execution] = {}
+        for column, plan in enumerate(plans):
+            executions[plan], cost_ms[row, column] = await runs.run(plan, query)
+            if not _lost(executions[plan]):
+                found = (hit.passage.document_id for hit in executions[plan].hits)
+                rankings[column][query.id] = rank_documents(found)
+            if progress is not None:
+                progress(row * len(plans) + column + 1, cost_ms.size)
+        requests.append(_request(query, collection, plans, executions))
+    order = [query.id for query in dataset.queries]
+    rewards = np.stack([_rewards(dataset, order, ranking) for ranking in rankings], axis=1)
+    return ReplayMatrix(tuple(requests), plans, rewards, cost_ms)
+
+
+def cached_matrix(folder: Path) -> ReplayMatrix | None:
+    """A matrix that was made before; None when there is none, or it is damaged."""
+    try:
+        return ReplayMatrix.load(folder)
+    except DatasetInvalid:
+        return None
+
+
+class _Runs:
+    """Runs plans on one collection version, with skills that may take as long as they need."""
+
+    def __init__(self, gateway: Gateway, collection: str, version: str) -> None:
+        graph = gateway.graph
+        self._plans, self._collection, self._version = graph.plans, collection, version
+        self._executor: Executor = graph.executor.unhurried(BUDGET_MS)
+
+    async def run(self, plan: str, query: EvaluationQuery) -> tuple[Execution, float]:
+        started = time.perf_counter()
+        execution = await self._executor.execute(
+            ExecutionRequest(
+                query=query.text,
+                plan=self._plans[plan],
+                collection=self._collection,
+                version=self._version,
+                top_k=DEPTH,
+                deadline=Deadline.after(BUDGET_MS),
+                budget_ms=BUDGET_MS,
+                caller=OPERATOR,
+            )
+        )
+        return execution, (time.perf_counter() - started) * 1000
+
+
+def _lost(execution: Execution) -> bool:
+    lost = {MissingReason.TIMED_OUT, MissingReason.UNAVAILABLE, MissingReason.OVER_BUDGET}
+    return any(missing.reason in lost for missing in execution.missing)
+
+
+def _request(
+    query: EvaluationQuery,
+    collection: str,
+    plans: tuple[str, ...],
+    executions: Mapping[str, Execution],
+) -> DecisionRequest:
+    arms = {name: executions[name].hits for name in PROBES if name in executions}
+    return DecisionRequest(
+        request_id=f"{collection}/{query.id}",
+        collection=collection,
+        features=Analyzer().analyze([query.text])[0],
+        plans=plans,
+        signals=probe_features(query.text, arms),
+    )
+
+
+def _rewards(dataset: Dataset, order: list[str], ranking: dict[str, list[str]]) -> np.ndarray:
+    ids, values = measure(dataset.qrels, ranking)
+    row = {query: i for i, query in enumerate(ids)}
+    result: np.ndarray = values[[row[query] for query in order], list(MEASURES).index(PRIMARY)]
+    return result
