@@ -25,7 +25,7 @@ MEAN_STATE = "mean_state.npy"
 """`(hidden,)` float32: the mean state of tokens, for `skills.encoders.colbert`."""
 _FILES = {FLOAT32, INT8, WEIGHTS, TOKENIZER, MEAN_STATE}
 _MANIFEST = "manifest.json"
-_LAYOUT = 2
+_LAYOUT = 3
 """Raise it when what is written changes."""
 
 
@@ -112,7 +112,7 @@ def _mean_state(directory: Path, source: E5File) -> FloatArray:
     vocabulary = source.vocabulary
     likely = np.exp(vocabulary.scores.astype(np.float64))
     likely[vocabulary.scores >= 0] = 0  # special tokens
-    drawn = rng.choice(len(likely), (32, 60), p=likely / likely.sum())
+    drawn = rng.choice(len(likely), (12, 60), p=likely / likely.sum())
     texts = ["".join(vocabulary.pieces[i] for i in row).replace("▁", " ") for row in drawn]
     model = OnnxE5(directory, threads=1, max_tokens=512, max_batch_tokens=512)
     states = [tokens.hidden for tokens in model.tokens(texts, "passage")]
