@@ -2,8 +2,9 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
+FLAG_VENV ?= .venv-flag
 
-.PHONY: demo test check fast lock clean
+.PHONY: demo test test-flag check fast lock clean
 
 $(VENV)/.ready: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Tactician needs Python 3.11 or newer: make PYTHON=python3.11 ..."; exit 1; }
@@ -22,6 +23,17 @@ test: check
 fast: check
 	$(BIN)/pytest -m "not slow and not serve"
 
+# The FlagEmbedding adapters, in an environment of their own: torch and its kind take 1.8 GB.
+$(FLAG_VENV)/.ready: pyproject.toml
+	@$(PYTHON) -m venv $(FLAG_VENV)
+	@$(FLAG_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[flag]" \
+		pytest pytest-asyncio pytest-timeout
+	@touch $@
+
+test-flag: $(FLAG_VENV)/.ready
+	HF_HUB_OFFLINE=1 $(FLAG_VENV)/bin/python -m pytest tests/unit/skills/encoders/test_flag.py \
+		tests/unit/skills/scorers/test_flag.py
+
 check: $(VENV)/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -33,4 +45,4 @@ lock:
 		--no-emit-index-url --no-header -o requirements.lock pyproject.toml
 
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(FLAG_VENV)
