@@ -11,6 +11,7 @@ from ingest.identity import document_id
 from ingest.ledger import Entry, Ledger
 from ingest.reading import path_of
 from ingest.rows import decode_passage, vectors_of
+from ingest.spool import Key
 from ingest.types import DocumentState
 from skills.stores.store import IndexedPassage, IndexWriter
 
@@ -49,6 +50,7 @@ class Collector:
         writer: IndexWriter | None,
         stored: dict[str, str],
         scopes: tuple[str, ...],
+        spooled: frozenset[Key] = frozenset(),
     ) -> None:
         """Take the run's ledger and writer.
 
@@ -57,8 +59,12 @@ class Collector:
             writer: None for a dry run.
             stored: document id to content hash of what is indexed.
             scopes: URIs of the sources; ids that documents elsewhere hold are respected.
+            spooled: documents that a run before this one embedded and did not commit.
         """
         self.tally = Tally()
+        self.resumed: set[Key] = set()
+        """Spooled documents that are still the same; `restore` writes them."""
+        self._spooled = spooled
         self._ledger = ledger
         self._writer = writer
         self._stored = stored
@@ -68,25 +74,36 @@ class Collector:
     def take(self, table: pa.Table) -> None:
         """Note and write the rows of a table."""
         started = time.perf_counter()
-        vectors = vectors_of(table)
-        columns = [table.column(name).to_pylist() for name in _ROW]
-        passages: list[IndexedPassage] = []
-        for at, values in enumerate(zip(*columns, strict=True)):
-            row = dict(zip(_ROW, values, strict=True))
-            claimed = self._claim(row)
+        rows = _rows(table)
+        claimed: list[int] = []
+        for at, row in enumerate(rows):
+            granted = self._claim(row)
             self._account(row)
-            if row["passage"] is not None and claimed:
-                passages.append(
-                    IndexedPassage(
-                        decode_passage(row["passage"]),
-                        {name: values[at] for name, values in vectors.items()},
-                        row["content_hash"],
-                    )
-                )
+            if granted and row["passage"] is not None:
+                claimed.append(at)
+        self._write(table, rows, claimed)
+        self.tally.busy_s["write"] += time.perf_counter() - started
+
+    def restore(self, table: pa.Table) -> None:
+        """Write spooled rows of documents in `resumed`, which are claimed already."""
+        started = time.perf_counter()
+        rows = _rows(table)
+        self._write(table, rows, [at for at, row in enumerate(rows) if row["passage"] is not None])
+        self.tally.busy_s["write"] += time.perf_counter() - started
+
+    def _write(self, table: pa.Table, rows: list[dict[str, Any]], wanted: list[int]) -> None:
+        vectors = vectors_of(table)
+        passages = [
+            IndexedPassage(
+                decode_passage(rows[at]["passage"]),
+                {name: values[at] for name, values in vectors.items()},
+                rows[at]["content_hash"],
+            )
+            for at in wanted
+        ]
         self.tally.passages += len(passages)
         if passages and self._writer is not None:
             self._writer.upsert(passages)
-        self.tally.busy_s["write"] += time.perf_counter() - started
 
     def _account(self, row: dict[str, Any]) -> None:
         is_document = row["passage"] is None
@@ -158,6 +175,10 @@ class Collector:
         self.tally.states["rejected"] += 1
 
     def _note(self, entry: Entry, before: Entry | None) -> None:
+        key = (entry.document_id, entry.content_hash)
+        if entry.state == DocumentState.UNCHANGED and key in self._spooled:
+            self.resumed.add(key)
+            entry = replace(entry, state=DocumentState.PARSED)
         match entry.state:
             case DocumentState.UNCHANGED:
                 self._unchanged(entry, before)
@@ -187,3 +208,8 @@ class Collector:
             return
         self._ledger.note(replace(entry, state=DocumentState.PARSED))
         self.tally.states["unchanged"] += 1
+
+
+def _rows(table: pa.Table) -> list[dict[str, Any]]:
+    columns = [table.column(name).to_pylist() for name in _ROW]
+    return [dict(zip(_ROW, values, strict=True)) for values in zip(*columns, strict=True)]

@@ -65,6 +65,8 @@ class DocumentStage:
                 return
             name = PurePosixPath(unquote(urlsplit(unit.uri).path)).name
             found = sniff(data, name)
+            if found is Format.HTML and unit.uri.startswith(("http:", "https:")):
+                found = Format.WEB
         except Exception as error:
             yield _failed(unit, identity, content_hash, "read", error)
             return

@@ -27,6 +27,10 @@ _START_TIMEOUT_S = 120
 """Python and its libraries load in half a second, on a machine that is busy in many."""
 
 
+class _ChildKilled(ParserStopped):
+    """The child got SIGKILL from somebody else."""
+
+
 class ParserLimits(BaseModel):
     """What one unit may cost."""
 
@@ -53,7 +57,7 @@ class IsolatedStage:
         """
         started = time.perf_counter()
         try:
-            return self._ask(unit)
+            return self._ask_twice(unit)
         except ParserStopped as stopped:
             self.close()
             outcome = DocumentOutcome(
@@ -79,6 +83,16 @@ class IsolatedStage:
                 _close(pipe)
         self._child = None
 
+    def _ask_twice(self, unit: Unit) -> list[Timed]:
+        """Ask again when the child was killed from outside, by an operator or for lack of memory
+        of the machine: that says nothing about the document.
+        """
+        try:
+            return self._ask(unit)
+        except _ChildKilled:
+            self.close()
+            return self._ask(unit)
+
     def _ask(self, unit: Unit) -> list[Timed]:
         child = self._child if self._child is not None else self._start(unit.uri)
         deadline = time.monotonic() + self._limits.timeout_s
@@ -86,7 +100,9 @@ class IsolatedStage:
             send(child.stdin, unit)
             found: list[Timed] = pickle.loads(self._receive(child, deadline, unit.uri))  # noqa: S301
         except (BrokenPipeError, EOFError) as error:
-            raise ParserStopped(unit.uri, self._death(child)) from error
+            death = self._death(child)
+            raised = _ChildKilled if child.returncode == -signal.SIGKILL else ParserStopped
+            raise raised(unit.uri, death) from error
         return found
 
     def _start(self, uri: str) -> subprocess.Popen[bytes]:

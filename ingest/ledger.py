@@ -21,6 +21,8 @@ create table if not exists documents (
 create index if not exists documents_by_uri on documents (uri, run);
 create table if not exists files (
     uri text primary key, fingerprint text not null, settings text not null) without rowid;
+create table if not exists sources (
+    uri text primary key, watermark text not null, run integer not null) without rowid;
 create table if not exists runs (run integer primary key autoincrement, settings text not null);
 """
 _COLUMNS = "document_id, uri, offset, content_hash, state, reason, stage"
@@ -118,6 +120,22 @@ class Ledger:
             "insert or replace into files values (?, ?, ?)",
             ((uri, mark, self._settings) for uri, mark in fingerprints.items()),
         )
+
+    def note_sources(self, watermarks: Mapping[str, str]) -> None:
+        """Remember that this run looked at sources, and where the next one may begin."""
+        self._db.executemany(
+            "insert or replace into sources values (?, ?, ?)",
+            ((uri, mark, self.run) for uri, mark in watermarks.items()),
+        )
+
+    def watermark(self, uri: str) -> str:
+        """Where the next look at a source may begin; empty when everything must be looked at."""
+        row = self._db.execute(
+            "select s.watermark from sources s join runs r on r.run = s.run "
+            "where s.uri = ? and r.settings = ?",
+            (uri, self._settings),
+        ).fetchone()
+        return row[0] if row else ""
 
     def vanished(self, scopes: Iterable[str]) -> Iterator[Entry]:
         """Documents from under these URIs that this run did not see."""

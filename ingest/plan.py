@@ -5,10 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
+from ingest.errors import DocumentUnreadable
 from ingest.formats import is_passages
 from ingest.identity import document_id
 from ingest.ledger import Entry, Ledger
-from ingest.reading import path_of
+from ingest.reading import read_head
 from ingest.sources.source import Listed, Source
 from ingest.types import DocumentState, Unit
 
@@ -31,6 +32,8 @@ class Plan:
     """Documents that failed before and are still the same, and entries that are refused."""
     fingerprints: dict[str, str] = field(default_factory=dict)
     """How files look, to be remembered when the run succeeds."""
+    watermarks: dict[str, str] = field(default_factory=dict)
+    """Where the next run may begin, by the source's URI; remembered when this one succeeds."""
     elapsed_s: float = 0.0
 
 
@@ -50,6 +53,10 @@ def plan(
             if listed.unit.uri not in seen:
                 seen.add(listed.unit.uri)
                 _sort_in(listed, found, ledger, stored, retry_failed)
+        for document in source.unchanged:
+            ledger.seen(document)
+        found.unchanged += len(source.unchanged)
+        found.watermarks[source.uri] = source.watermark
     found.elapsed_s = time.perf_counter() - started
     return found
 
@@ -70,7 +77,7 @@ def _sort_in(
     if ledger.looks_unchanged(unit):
         entries = ledger.of_file(unit.uri)
         failed = sum(e.state == DocumentState.FAILED for e in entries)
-        if not (failed and retry_failed) and all(_is_settled(e, stored) for e in entries):
+        if not (failed and retry_failed) and all(is_settled(e, stored) for e in entries):
             ledger.seen_file(unit.uri)
             found.unchanged += len(entries) - failed
             found.failed += failed
@@ -80,7 +87,8 @@ def _sort_in(
     found.units.extend(_parts(unit))
 
 
-def _is_settled(entry: Entry, stored: Mapping[str, str]) -> bool:
+def is_settled(entry: Entry, stored: Mapping[str, str]) -> bool:
+    """Whether a document is indexed as the ledger knows it, or known to have failed."""
     if entry.state == DocumentState.FAILED:
         return True
     return stored.get(entry.document_id) == entry.content_hash
@@ -94,7 +102,8 @@ def _is_racy(unit: Unit) -> bool:
 
 def _parts(unit: Unit) -> Iterator[Unit]:
     """A file of passages in byte ranges, so that several workers share it; others whole."""
-    if not unit.uri.lower().endswith(_LINE_SUFFIXES) or not _holds_passages(unit):
+    is_lines = unit.stop >= 0 or unit.uri.lower().endswith(_LINE_SUFFIXES)
+    if not is_lines or not _holds_passages(unit):
         yield unit
         return
     for start in range(0, max(unit.size_bytes, 1), _SPLIT_BYTES):
@@ -104,7 +113,6 @@ def _parts(unit: Unit) -> Iterator[Unit]:
 
 def _holds_passages(unit: Unit) -> bool:
     try:
-        with path_of(unit.uri).open("rb") as file:
-            return is_passages(file.read(65536))
-    except OSError:
+        return unit.stop >= 0 or is_passages(read_head(unit))
+    except DocumentUnreadable:
         return False

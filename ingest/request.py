@@ -17,7 +17,8 @@ class IngestRequest:
     """One run: which sources, into which collection, how."""
 
     sources: tuple[str, ...]
-    """Paths of files or directories."""
+    """Paths of files or directories, `s3://bucket/prefix`, `https://…` of a page, a sitemap or a
+    list of pages, or a database URL with `#table=…` (see `ingest.sources.opening`)."""
     collection: str
     resources: ResourceSettings
     documents: DocumentSettings = field(default_factory=DocumentSettings)

@@ -1,7 +1,7 @@
 """One run of ingestion from request to summary."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Literal, cast
@@ -15,10 +15,10 @@ from ingest.identity import digest
 from ingest.job import Job, grouped, run_inline
 from ingest.known import KnownDocuments
 from ingest.ledger import Ledger
-from ingest.plan import Plan, plan
+from ingest.plan import Plan, is_settled, plan
 from ingest.request import IngestRequest, IngestSummary, OnProgress, Progress
-from ingest.sources.files import FileSource
-from ingest.sources.source import Source
+from ingest.sources.opening import check_source, open_source
+from ingest.spool import Spool
 from skills.resources import Resources
 from skills.stores.store import IndexWriter, WritableStore
 
@@ -47,19 +47,16 @@ def run(
         SkillError: a store or an encoder is misconfigured, down, or busy with another writer.
     """
     built = resources if resources is not None else Resources(request.resources)
-    sources = _sources(request)
+    if not request.sources:
+        raise IngestRejected("sources", "name at least one file, directory or address")
+    for source in request.sources:
+        check_source(source)
     writer = _writer(request, built)
     try:
         with closing(Ledger(request.state_dir / "ledger.sqlite", _settings(request))) as ledger:
-            return _Run(request, built, ledger, writer, sources, progress).summary()
+            return _Run(request, built, ledger, writer, progress).summary()
     finally:
         writer.abort()
-
-
-def _sources(request: IngestRequest) -> list[Source]:
-    if not request.sources:
-        raise IngestRejected("sources", "name at least one file or directory")
-    return [FileSource(Path(source)) for source in request.sources]
 
 
 def _writer(request: IngestRequest, resources: Resources) -> IndexWriter:
@@ -79,6 +76,12 @@ def _settings(request: IngestRequest) -> str:
     return digest(request.documents.fingerprint, *sorted(request.encoders), size=8)
 
 
+def _space(request: IngestRequest, resources: Resources) -> str:
+    """What embedded rows depend on."""
+    encoders = [f"{name}={resources.encoder(e).id}" for name, e in request.encoders.items()]
+    return digest(_settings(request), *sorted(encoders), size=8)
+
+
 class _Run:
     """The state of one run."""
 
@@ -88,7 +91,6 @@ class _Run:
         resources: Resources,
         ledger: Ledger,
         writer: IndexWriter,
-        sources: Sequence[Source],
         progress: OnProgress | None,
     ) -> None:
         self._started = time.perf_counter()
@@ -96,12 +98,26 @@ class _Run:
         self._resources = resources
         self._ledger = ledger
         self._writer = writer
-        self._scopes = tuple(source.uri for source in sources)
         self._progress = progress
         self._stored = dict(writer.documents())
+        sources = [
+            open_source(source, request.state_dir, ledger, self._is_whole)
+            for source in request.sources
+        ]
+        self._scopes = tuple(source.uri for source in sources)
         self._plan = plan(sources, ledger, self._stored, request.retry_failed)
+        self._spool = (
+            None
+            if request.dry_run
+            else Spool(request.state_dir / "spool", _space(request, resources))
+        )
+        self._spooled = frozenset(self._spool.complete() if self._spool else ())
         self._collector = Collector(
-            ledger, None if request.dry_run else writer, self._stored, self._scopes
+            ledger,
+            None if request.dry_run else writer,
+            self._stored,
+            self._scopes,
+            self._spooled,
         )
 
     def summary(self) -> IngestSummary:
@@ -127,8 +143,14 @@ class _Run:
         )
         executed, tables = self._execute(job)
         for table in tables:
+            if self._spool is not None:
+                self._spool.add(table)
             self._collector.take(table)
             self._report(job.num_bytes)
+        if self._spool is not None and self._collector.resumed:
+            for table in self._spool.tables(self._collector.resumed):
+                self._collector.restore(table)
+                self._report(job.num_bytes)
         return executed
 
     def _execute(self, job: Job) -> tuple[Executed, Iterator[pa.Table]]:
@@ -143,8 +165,14 @@ class _Run:
 
     def _known(self) -> Iterator[tuple[str, str]]:
         yield from self._stored.items()
+        yield from self._spooled
         if not self._request.retry_failed:
             yield from ((e.document_id, e.content_hash) for e in self._ledger.failures())
+
+    def _is_whole(self, uri: str) -> bool:
+        if self._request.retry_failed:
+            return False
+        return all(is_settled(entry, self._stored) for entry in self._ledger.of_file(uri))
 
     def _report(self, total_bytes: int) -> None:
         if self._progress is None:
@@ -174,7 +202,10 @@ class _Run:
         version = self._writer.commit().version
         self._ledger.forget(vanished)
         self._ledger.note_files(self._plan.fingerprints)
+        self._ledger.note_sources(self._plan.watermarks)
         self._ledger.save()
+        if self._spool is not None:
+            self._spool.clear()
         write_dead_letters(self._dead_letters, self._ledger.failures())
         return len(indexed), version
 

@@ -29,6 +29,9 @@ class Unit:
     """Byte range of a file of lines: the lines that begin in `[start, stop)`."""
     stop: int = -1
     """-1 means the end of the file."""
+    location: str = ""
+    """URI of the bytes where they are not at `uri` itself: the local copy of a page, the export of
+    a table. Made by the source, so it is trusted."""
 
 
 class BlockKind(StrEnum):

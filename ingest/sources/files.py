@@ -25,6 +25,9 @@ class FileSource:
         if not self._root.exists():
             raise IngestRejected(str(path), "no such file or directory")
 
+    unchanged: tuple[str, ...] = ()
+    watermark = ""
+
     @property
     def uri(self) -> str:
         """The URI of the file or directory."""

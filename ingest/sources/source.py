@@ -1,6 +1,6 @@
 """What a source offers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,6 +23,16 @@ class Source(Protocol):
         """Every unit's URI is this one or lies under it; what was under it and is gone is
         deleted.
         """
+        ...
+
+    @property
+    def unchanged(self) -> Sequence[str]:
+        """After `list`: ids of documents that are there and need no look."""
+        ...
+
+    @property
+    def watermark(self) -> str:
+        """After `list`: where the next run may begin; empty when it must look at everything."""
         ...
 
     def list(self) -> Iterator[Listed]:

@@ -73,6 +73,16 @@ def test_a_crashing_parser_is_reported_with_its_signal(stage, tmp_path):
     assert "crashed its parser (SIGSEGV)" in crashed.outcome.reason
 
 
+def test_a_child_that_somebody_killed_is_replaced_and_asked_again(stage, tmp_path):
+    good = tmp_path / "a.txt"
+    good.write_text("Fine.")
+    stage.process(unit(good))
+    [child] = children()
+    os.kill(child, signal.SIGKILL)
+    [again] = stage.process(unit(good))
+    assert DocumentState.PARSED == again.outcome.state
+
+
 def test_a_document_outside_of_its_source_is_refused(stage, tmp_path):
     (tmp_path / "in").mkdir()
     outside = tmp_path / "secret.txt"

@@ -217,3 +217,42 @@ def test_what_the_request_says_is_on_every_passage(bench):
     roles = {p.metadata.allowed_roles for p in bench.passages()}
     assert {("staff",), ("hr",)} == roles
     assert {"acme"} == {p.metadata.tenant for p in bench.passages()}
+
+
+class Killed(BaseException):
+    pass
+
+
+def stop_after(tables):
+    heard = []
+
+    def hear(progress):
+        heard.append(progress)
+        if len(heard) == tables:
+            raise Killed
+
+    return hear
+
+
+def test_a_killed_run_is_resumed_without_embedding_again(bench):
+    bench.write("p.jsonl", "".join(line(str(i), f"Text {i}. " + "x" * 600) for i in range(1500)))
+    with pytest.raises(Killed):
+        bench.run(progress=stop_after(3))
+    assert [] == bench.passages()
+    encoder = bench.resources.encoder()
+    before = encoder.num_texts
+    assert 1500 == bench.run().added
+    assert 0 < encoder.num_texts - before < 1500
+    assert 1500 == len(bench.passages())
+    assert 0 == bench.run().passages
+
+
+def test_what_changed_since_the_killed_run_is_taken_as_it_is_now(bench):
+    lines = [line(str(i), f"Text {i}. " + "x" * 600) for i in range(1500)]
+    bench.write("p.jsonl", "".join(lines))
+    with pytest.raises(Killed):
+        bench.run(progress=stop_after(3))
+    bench.write("p.jsonl", "".join([line("0", "New."), *lines[2:]]))
+    assert 1499 == bench.run().added
+    assert ["New."] == [p.text for p in bench.passages() if p.id == "0"]
+    assert "1" not in bench.store.passages("c")
