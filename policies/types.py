@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from skills.types import Scalar
+from skills.types import Scalar, pickle_by_fields
 
 
 class Intent(StrEnum):
@@ -84,3 +84,7 @@ class Decision:
     explored: bool = False
     mode: str = "apply"
     details: Mapping[str, Scalar] = field(default_factory=dict)
+
+
+for _travels in (QueryFeatures, PlanScore, DecisionRequest, Decision):
+    pickle_by_fields(_travels)

@@ -51,6 +51,8 @@ class Graph:
     generator: Target[AnswerRequest, Answer]
     executor: Executor
     plans: Mapping[str, Plan]
+    candidates: tuple[str, ...]
+    """Plans whose required skills all run here."""
 
 
 class Gateway:
@@ -82,8 +84,7 @@ class Gateway:
 
     def candidates(self) -> tuple[str, ...]:
         """Plans whose required skills all run here."""
-        available = self.graph.executor.skills
-        return tuple(p.name for p in self.graph.plans.values() if p.is_candidate(available))
+        return self.graph.candidates
 
     async def warm_up(self) -> None:
         """Run every plan once on every collection: opens indexes and loads models before they are

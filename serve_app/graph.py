@@ -7,15 +7,17 @@ from typing import Any
 
 from policies.experience.digests import Digester
 from policies.plan import PLANS, load_plans
-from serve_app.calls import CoalescedTarget, Coalescing, Send, inline_send
+from serve_app.calls import CoalescedTarget, Coalescing, DirectTarget, Send, inline_send
 from serve_app.config import TacticianConfig
 from serve_app.execution.executor import Executor
+from serve_app.execution.stage import SkillTarget
 from serve_app.gateway import Gateway, Graph
 from serve_app.parts import ANALYZER, GENERATOR, ORCHESTRATOR, RECORDER, SKILL, build_part
 from serve_app.parts.hosted import HostedPart
 from serve_app.recording import Recording
 from skills.registry import SkillRegistry
 from skills.resources import Resources
+from skills.skill import SkillKind
 
 SendOf = Callable[[str], "Send[Any, Any]"]
 """How a part is reached, by its name."""
@@ -43,16 +45,18 @@ def part_names(config: TacticianConfig, registry: SkillRegistry) -> list[str]:
 
 def build_graph(config: TacticianConfig, registry: SkillRegistry, send_of: SendOf) -> Graph:
     """The graph of the configured parts."""
-    targets = {
-        name: CoalescedTarget[Any, Any](SKILL + name, send_of(SKILL + name), Coalescing())
-        for name in skill_names(config, registry)
-    }
+    targets: dict[str, SkillTarget] = {}
+    for name in skill_names(config, registry):
+        fuses = registry[name].kind is SkillKind.FUSE
+        targets[name] = (DirectTarget if fuses else CoalescedTarget)(name, send_of(SKILL + name))
+    plans = load_plans((PLANS, *config.plan_dirs))
     return Graph(
         analyzer=CoalescedTarget(ANALYZER, send_of(ANALYZER)),
         orchestrator=CoalescedTarget(ORCHESTRATOR, send_of(ORCHESTRATOR)),
-        generator=CoalescedTarget(GENERATOR, send_of(GENERATOR), Coalescing(window=4)),
+        generator=CoalescedTarget(GENERATOR, send_of(GENERATOR)),
         executor=Executor(targets, {name: registry[name] for name in targets}),
-        plans=load_plans((PLANS, *config.plan_dirs)),
+        plans=plans,
+        candidates=tuple(name for name, plan in plans.items() if plan.is_candidate(set(targets))),
     )
 
 
@@ -63,7 +67,7 @@ def build_gateway(
     recorder = CoalescedTarget[Any, Any](
         RECORDER,
         send_of(RECORDER),
-        Coalescing(window=2, max_batch=256, max_waiting=config.experience.max_waiting),
+        Coalescing(max_batch=256, max_waiting=config.experience.max_waiting),
     )
     config.home.mkdir(parents=True, exist_ok=True)
     return Gateway(
@@ -87,9 +91,9 @@ def inline_sends(
     return {name: inline_send(name, hosted(name).run) for name in parts}
 
 
-def local_gateway(config: TacticianConfig) -> Gateway:
+def local_gateway(config: TacticianConfig, registry: SkillRegistry | None = None) -> Gateway:
     """Everything in this process, without Ray: evaluation, tests, very small machines."""
-    registry = SkillRegistry.load(config.skill_dirs)
+    registry = registry or SkillRegistry.load(config.skill_dirs)
     resources = Resources(config.resources)
     sends = inline_sends(part_names(config, registry), config, resources)
     return build_gateway(config, registry, resources, sends.__getitem__)

@@ -50,7 +50,7 @@ class Recording:
         Raises:
             SkillError: the recorder did not acknowledge it; sending it again is safe.
         """
-        await self._recorder.call(signal, Deadline.after(WRITE_TIMEOUT_MS))
+        await self._write(signal)
 
     async def find(self, request_id: str) -> Experience | None:
         """The record of a request and its feedback; also one that is still on its way to the
@@ -68,13 +68,11 @@ class Recording:
             await asyncio.wait(self._tasks, timeout=timeout_s)
 
     async def _deliver(self, record: ExperienceRecord) -> None:
-        retrying = stamina.retry_context(
-            on=SkillError, attempts=None, timeout=GIVE_UP_AFTER_S, wait_initial=0.1, wait_max=5.0
-        )
         try:
-            async for attempt in retrying:
-                with attempt:
-                    await self._recorder.call(record, Deadline.after(WRITE_TIMEOUT_MS))
+            try:
+                await self._write(record)
+            except SkillError:  # only then: retrying costs half as much as the call itself
+                await _RETRYING(self._write, record)
         except SkillError as error:
             self.lost += 1
             log.warning(
@@ -83,3 +81,11 @@ class Recording:
             )
         finally:
             self._pending.pop(record.request_id, None)
+
+    async def _write(self, entry: ExperienceRecord | Signal) -> None:
+        await self._recorder.call(entry, Deadline.after(WRITE_TIMEOUT_MS))
+
+
+_RETRYING = stamina.AsyncRetryingCaller(
+    attempts=None, timeout=GIVE_UP_AFTER_S, wait_initial=0.1, wait_max=5.0
+).on(SkillError)

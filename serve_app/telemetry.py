@@ -15,7 +15,7 @@ from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
-from opentelemetry.trace import Span, SpanKind, Status, StatusCode
+from opentelemetry.trace import INVALID_SPAN, Span, SpanKind, Status, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 AttributeValue = str | int | float | bool
@@ -85,9 +85,14 @@ def serve_environment() -> dict[str, str]:
     }
 
 
+def recording() -> bool:
+    """Whether this process has a tracer provider at all."""
+    return isinstance(trace.get_tracer_provider(), TracerProvider)
+
+
 def current_traceparent() -> str:
     """The current span as a W3C `traceparent`; empty when nothing is recorded."""
-    if not trace.get_current_span().get_span_context().trace_flags.sampled:
+    if not recording() or not trace.get_current_span().get_span_context().trace_flags.sampled:
         return ""
     carrier: dict[str, str] = {}
     _propagator.inject(carrier)
@@ -97,6 +102,9 @@ def current_traceparent() -> str:
 @contextmanager
 def span(name: str, attributes: Mapping[str, AttributeValue] | None = None) -> Iterator[Span]:
     """A span below the current one; an exception marks it as failed and goes on."""
+    if not recording():
+        yield INVALID_SPAN
+        return
     with _tracer.start_as_current_span(name, attributes=attributes) as opened:
         yield opened
 

@@ -13,7 +13,17 @@ from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
 from skills.errors import SkillError
-from skills.types import Arm, Caller, Dropped, Filters, Hit, Missing, Scalar, SubQuery
+from skills.types import (
+    Arm,
+    Caller,
+    Dropped,
+    Filters,
+    Hit,
+    Missing,
+    Scalar,
+    SubQuery,
+    pickle_by_fields,
+)
 
 
 class SkillKind(StrEnum):
@@ -65,6 +75,10 @@ class SkillResult:
     spent_ms: Mapping[str, float] = field(default_factory=dict)
     """Where the time went inside the skill, e.g. `{"encode": 3.1, "store": 0.4}`."""
     explanation: Mapping[str, Scalar] = field(default_factory=dict)
+
+
+pickle_by_fields(SkillRequest)
+pickle_by_fields(SkillResult)
 
 
 @runtime_checkable

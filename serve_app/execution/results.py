@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 from serve_app.execution.types import CallStatus
 from skills.errors import (
@@ -50,15 +49,19 @@ def stamped(
         earlier
             stages are kept, and what a skill wrote itself is replaced.
     """
+    kept = [
+        hit.provenance
+        if fused or not hit.provenance
+        else tuple(p for p in hit.provenance if 0 < p.stage < stage)
+        for hit in hits
+    ]
     return tuple(
-        replace(
-            hit,
-            provenance=(
-                *(p for p in hit.provenance if fused or 0 < p.stage < stage),
-                Provenance(stage, skill, rank, float(hit.score), group),
-            ),
+        Hit(
+            hit.passage,
+            hit.score,
+            (*before, Provenance(stage, skill, rank, float(hit.score), group)),
         )
-        for rank, hit in enumerate(hits, 1)
+        for rank, (hit, before) in enumerate(zip(hits, kept, strict=True), 1)
     )
 
 

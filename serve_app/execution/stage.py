@@ -144,7 +144,7 @@ class StageRun:
                 self.number, skill, status, 0.0, group=query.group, detail=detail
             )
         reranks = self._kind(skill) is SkillKind.RERANK
-        result, trace = await self._ask(
+        return await self._ask(
             SkillRequest(
                 query=query.text,
                 collection=self.request.collection,
@@ -159,11 +159,11 @@ class StageRun:
             ),
             skill,
             deadline,
+            query.group,
         )
-        return result, replace(trace, group=query.group)
 
     async def _ask(
-        self, request: SkillRequest, skill: str, deadline: Deadline
+        self, request: SkillRequest, skill: str, deadline: Deadline, group: str = ""
     ) -> tuple[SkillResult | None, CallTrace]:
         """One call of one skill, with what came of it.
 
@@ -179,13 +179,15 @@ class StageRun:
             if isinstance(error, RequestInvalid) and request.filters == self.request.filters:
                 raise
             ms = (time.monotonic() - started) * 1000
-            return None, CallTrace(self.number, skill, status_of(error), ms, detail=error.detail)
+            status = status_of(error)
+            return None, CallTrace(self.number, skill, status, ms, group=group, detail=error.detail)
         return result, CallTrace(
             stage=self.number,
             skill=skill,
             status=CallStatus.OK,
             ms=(time.monotonic() - started) * 1000,
             num_hits=len(result.hits),
+            group=group,
             spent_ms=result.spent_ms,
             explanation=result.explanation,
         )

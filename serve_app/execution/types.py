@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from policies.plan import Plan
 from serve_app.deadline import Deadline
-from skills.types import Caller, Dropped, Filters, Hit, Missing, Scalar
+from skills.types import Caller, Dropped, Filters, Hit, Missing, Scalar, pickle_by_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +80,7 @@ class Execution:
     """Best first, at most `top_k`."""
     missing: tuple[Missing, ...]
     stages: tuple[StageTrace, ...]
+
+
+for _travels in (CallTrace, StageTrace):
+    pickle_by_fields(_travels)
