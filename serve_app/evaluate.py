@@ -18,6 +18,7 @@ from serve_app.execution.types import ExecutionRequest
 from serve_app.gateway import Gateway
 from serve_app.graph import local_gateway
 from skills.errors import RequestInvalid, SkillFailed
+from skills.registry import SkillRegistry
 from skills.resources import load_class
 from skills.types import OPERATOR, MissingReason
 
@@ -64,7 +65,7 @@ async def evaluate_dataset(
     Raises:
         RequestInvalid: no such collection.
     """
-    gateway = local_gateway(evaluation_config(config))
+    gateway = local_gateway(evaluation_config(config), _patient(config))
     version = (await gateway.collections.info(collection)).version
     runs = _Runs(gateway, collection, version)
     return await evaluate(
@@ -74,6 +75,19 @@ async def evaluate_dataset(
         runs.choose,
         settings=settings or EvaluationSettings(concurrency=1),
         progress=progress,
+    )
+
+
+def _patient(config: TacticianConfig) -> SkillRegistry:
+    """The skills with time enough: a timeout on a busy machine says nothing of what a plan
+    finds.
+    """
+    registry = SkillRegistry.load(config.skill_dirs)
+    return SkillRegistry(
+        {
+            name: manifest.model_copy(update={"timeout_ms": BUDGET_MS})
+            for name, manifest in registry.manifests.items()
+        }
     )
 
 
