@@ -37,7 +37,7 @@ def build_api(gateway: Gateway, config: TacticianConfig, registry: SkillRegistry
         version="1",
         description="Decides per query which way of searching is worth its cost.",
         lifespan=lifespan,
-        strict_content_type=False,  # a JSON body is one, also when `curl -d` calls it a form
+        strict_content_type=False,  # a body without a declared type is read as JSON
         # Serve opens the server span; FastAPI's own would be its sibling.
         telemetry={"tracing": False},
     )

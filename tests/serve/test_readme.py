@@ -1,5 +1,6 @@
 """What the README tells a stranger to do works as it says."""
 
+import json
 import os
 import re
 import subprocess
@@ -53,6 +54,7 @@ def demo(tmp_path_factory):
     if process.poll() is None:
         process.terminate()
         process.wait(60)
+    process.stdout.close()
 
 
 @pytest.mark.timeout(400)
@@ -83,8 +85,6 @@ def test_the_curl_line_and_the_response_of_the_readme_are_true(demo):
     answer = subprocess.run(
         line, shell=True, capture_output=True, text=True, timeout=60, check=True
     )
-    import json
-
     body, shown = json.loads(answer.stdout), json.loads(blocks("json")[0])
     assert set(shown) <= set(body)
     assert set(shown["passages"][0]) == set(body["passages"][0])
