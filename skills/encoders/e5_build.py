@@ -1,15 +1,16 @@
 """Builds the ONNX form of the bundled multilingual-e5-small, once, into the model cache.
 
 The result is a directory named by what went into it. It is made beside its place and moved there in
-one step, so a reader sees all of it or nothing, and whoever comes second uses what the first one
-made.
+one step, so a reader sees all of it or nothing; who comes second waits for the first one's.
 """
 
+import fcntl
 import hashlib
 import json
 import shutil
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -44,14 +45,31 @@ def cached_model(cache: Path) -> Path:
     if _is_intact(target):
         return target
     cache.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(prefix=f"{target.name}.", dir=cache))
+    with _turn(cache / f".{target.name}.lock"):
+        if not _is_intact(target):
+            _make(target)
+    return target
+
+
+@contextmanager
+def _turn(lock: Path) -> Iterator[None]:
+    """Wait until no other process builds. Where a file system has no locks, all build at once and
+    `_move` sees to it that one is kept.
+    """
+    with lock.open("w") as file:
+        with suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _make(target: Path) -> None:
+    made = Path(tempfile.mkdtemp(prefix=f"{target.name}.", dir=target.parent))
     try:
         _build(made)
         made.chmod(0o755)  # other users may read a shared cache
         _move(made, target)
     finally:
         shutil.rmtree(made, ignore_errors=True)
-    return target
 
 
 def _build(directory: Path) -> None:
