@@ -1,13 +1,14 @@
 """What is written down about one version of a collection beside its points."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from skills.errors import RequestInvalid, SkillUnavailable
-from skills.stores.store import CollectionInfo
+from skills.stores.store import CollectionInfo, FloatArray
 
 FORMAT = 1
 """Raised when the layout changes in a way that older readers would misread."""
@@ -20,6 +21,18 @@ class VectorSpace(BaseModel):
 
     encoder: str
     dim: int
+    multi: bool = False
+    """One row a token instead of one vector a passage; compared by MaxSim."""
+
+    @property
+    def shape(self) -> str:
+        """For messages."""
+        return f"(tokens, {self.dim})" if self.multi else f"({self.dim},)"
+
+    def fits(self, vector: FloatArray) -> bool:
+        """Whether an array is one of these vectors, all numbers finite."""
+        ends = vector.ndim == 1 + self.multi and vector.shape[-1] == self.dim
+        return ends and vector.size > 0 and bool(np.isfinite(vector).all())
 
 
 class VersionRecord(BaseModel):
@@ -72,22 +85,37 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
+def vector_spaces(
+    vectors: Mapping[str, tuple[str, int]], multi: Collection[str]
+) -> dict[str, VectorSpace]:
+    """The vectors of a collection, from how `WritableStore.writer` is told of them."""
+    return {
+        name: VectorSpace(encoder=encoder, dim=dim, multi=name in multi)
+        for name, (encoder, dim) in vectors.items()
+    }
+
+
 def check_vectors(
-    collection: str, given: Mapping[str, tuple[str, int]], stored: Mapping[str, VectorSpace]
+    collection: str, given: Mapping[str, VectorSpace], stored: Mapping[str, VectorSpace]
 ) -> None:
     """Compare the vectors that a writer brings with those of the collection.
 
     Raises:
         RequestInvalid: they differ; says how.
     """
-    brought = {name: VectorSpace(encoder=e, dim=d) for name, (e, d) in given.items()}
-    if brought != dict(stored):
+    if dict(given) != dict(stored):
         raise RequestInvalid(
             "vectors",
             f"collection {collection!r} was made with {_listed(stored)}, not with "
-            f"{_listed(brought)}; use another collection name, or remove this one first",
+            f"{_listed(given)}; use another collection name, or remove this one first",
         )
 
 
 def _listed(vectors: Mapping[str, VectorSpace]) -> str:
-    return ", ".join(f"{n}={v.encoder}/{v.dim}" for n, v in sorted(vectors.items())) or "no vectors"
+    return (
+        ", ".join(
+            f"{n}={v.encoder}/{v.dim}{' a token' if v.multi else ''}"
+            for n, v in sorted(vectors.items())
+        )
+        or "no vectors"
+    )

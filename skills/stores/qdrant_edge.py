@@ -6,12 +6,12 @@ shares the disk with any number of other processes; see `version_directory` for 
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 from qdrant_edge import (
     FieldCondition,
     Filter,
@@ -30,10 +30,12 @@ from skills.errors import RequestInvalid, SkillError, SkillFailed, SkillUnavaila
 from skills.resources import Resources
 from skills.stores.bm25 import Bm25Terms
 from skills.stores.conditions import Access, Span, resolve
+from skills.stores.edge_making import EdgeVersionInMaking
 from skills.stores.edge_versions import EdgeVersions, OpenVersion
-from skills.stores.edge_writer import EdgeIndexWriter, EdgeWriterConfig
+from skills.stores.index_version import vector_spaces
 from skills.stores.qdrant_filters import QdrantFilters
 from skills.stores.qdrant_points import SPARSE, point_id
+from skills.stores.qdrant_writer import QdrantIndexWriter
 from skills.stores.rankings import check_search, check_vector, is_cut_in_a_tie, ranking
 from skills.stores.store import (
     CollectionInfo,
@@ -89,9 +91,14 @@ class _Request:
 class QdrantEdgeStore:
     """Finds vectors and words in collections under the home directory, and writes them."""
 
-    class Config(EdgeWriterConfig):
+    class Config(BaseModel):
         """How this store makes new versions and reads them."""
 
+        model_config = ConfigDict(frozen=True, extra="forbid")
+
+        index_from: int = Field(default=10_000, ge=0)
+        """Passages from which a vector graph is built. Below, comparing with every vector takes
+        under a millisecond and loses nothing."""
         kept_passages: int = Field(default=5000, ge=1)
         """Passages of a version that are kept decoded, the last used ones."""
 
@@ -152,19 +159,26 @@ class QdrantEdgeStore:
         """One ranking per search; scores are BM25 and above 0."""
         return await asyncio.to_thread(self._rank, searches, self._matching)
 
-    def writer(self, collection: str, vectors: Mapping[str, tuple[str, int]]) -> IndexWriter:
+    def writer(
+        self, collection: str, vectors: Mapping[str, tuple[str, int]], multi: Collection[str] = ()
+    ) -> IndexWriter:
         """Open a new version.
 
         Args:
             collection: lower-case letters, digits, `-` and `_`, at most 64, beginning with a
             letter or digit.
             vectors: vector name to (encoder id, dimension).
+            multi: the vectors that have one row a token.
 
         Raises:
             RequestInvalid: bad name, or vectors that the collection was not made with.
             SkillRejected: another process is writing this collection.
         """
-        return EdgeIndexWriter(self._versions.directory(collection), vectors, self._config)
+        spaces = vector_spaces(vectors, multi)
+        directory = self._versions.directory(collection)
+        return QdrantIndexWriter(
+            EdgeVersionInMaking(directory, spaces, self._config.index_from), spaces
+        )
 
     def _nearest(self, opened: OpenVersion, search: VectorSearch) -> Any:
         check_vector(search, opened.record.vectors)

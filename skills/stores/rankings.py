@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import numpy as np
-
 from skills.errors import RequestInvalid
 from skills.stores.index_version import VectorSpace
 from skills.stores.store import Search, VectorSearch
@@ -33,11 +31,11 @@ def check_vector(search: VectorSearch, spaces: Mapping[str, VectorSpace]) -> Non
             "vector_name",
             f"{search.collection!r} has no vector {search.vector_name!r}; there are: {known}",
         )
-    if search.vector.shape != (space.dim,) or not np.isfinite(search.vector).all():
+    if not space.fits(search.vector):
         raise RequestInvalid(
             "vector",
             f"has shape {search.vector.shape}; {search.vector_name!r} of {search.collection!r} "
-            f"wants ({space.dim},) finite numbers, made by {space.encoder}",
+            f"wants {space.shape} finite numbers, made by {space.encoder}",
         )
 
 

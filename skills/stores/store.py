@@ -5,7 +5,7 @@ Every search
 carries the caller, and the store itself keeps out what the caller may not read.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -168,13 +168,16 @@ class IndexWriter(Protocol):
 class WritableStore(Protocol):
     """A store that ingestion can write to."""
 
-    def writer(self, collection: str, vectors: Mapping[str, tuple[str, int]]) -> IndexWriter:
+    def writer(
+        self, collection: str, vectors: Mapping[str, tuple[str, int]], multi: Collection[str] = ()
+    ) -> IndexWriter:
         """Open a new version.
 
         Args:
             collection: lower-case letters, digits, `-` and `_`, at most 64, beginning with a
             letter or digit.
             vectors: vector name to (encoder id, dimension).
+            multi: the vectors that have one row a token, compared by MaxSim.
 
         Raises:
             RequestInvalid: bad name, or vectors that the collection was not made with.

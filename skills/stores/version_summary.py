@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 
-import numpy as np
-
 from skills.errors import RequestInvalid
 from skills.stores.fields import FieldTally, field_values
 from skills.stores.index_version import VectorSpace
@@ -67,10 +65,10 @@ def checked_vectors(
             "vectors", f"passage {name!r} has {sorted(given.vectors)}, not {sorted(spaces)}"
         )
     for vector_name, vector in given.vectors.items():
-        dim = spaces[vector_name].dim
-        if vector.shape != (dim,) or not np.isfinite(vector).all():
+        space = spaces[vector_name]
+        if not space.fits(vector):
             raise RequestInvalid(
                 "vectors",
-                f"{vector_name!r} of passage {name!r} is no ({dim},) array of finite numbers",
+                f"{vector_name!r} of passage {name!r} is no {space.shape} array of finite numbers",
             )
     return given.vectors

@@ -550,3 +550,62 @@ class VectorWritingContract(StoreContract):
         with pytest.raises(RequestInvalid, match="'p'"):
             writer.upsert([type(good)(good.passage, vectors, "h")])
         writer.abort()
+
+
+class MultiVectorContract(StoreContract):
+    """A store that keeps one vector a token beside the passage's own."""
+
+    spaces: ClassVar[dict] = {"dense": (ENCODER.id, ENCODER.dim), "tokens": ("per-word@64", 64)}
+
+    @pytest.fixture
+    def with_tokens(self, store):
+        writer = store.writer("c", self.spaces, multi=["tokens"])
+        writer.upsert([self.with_words(each) for each in LIBRARY])
+        writer.commit()
+        return store
+
+    def with_words(self, given):
+        plain = indexed(given)
+        return type(plain)(given, {**plain.vectors, "tokens": self.tokens(given.text)}, "h1")
+
+    def tokens(self, text):
+        return ENCODER.encode(text.split(), "passage")
+
+    def search(self, text, *conditions, **options):
+        plain = near(text, *conditions, name="tokens", **options)
+        return dataclasses.replace(plain, vector=self.tokens(text))
+
+    async def test_scores_are_sums_of_the_best_similarity_of_each_query_token(self, with_tokens):
+        query = "stenting bananas cold"
+        (ranking,) = await with_tokens.nearest([self.search(query)])
+        expected = {
+            p.id: (self.tokens(query) @ self.tokens(p.text).T).max(axis=1).sum() for p in LIBRARY
+        }
+        assert expected == pytest.approx({h.passage.id: h.score for h in ranking}, abs=5e-3)
+        assert sorted(expected, key=lambda name: -expected[name]) == ids(ranking)
+
+    async def test_candidates_can_be_compared_alone(self, with_tokens):
+        only = where("id", any_of=("en-fruit", "zh-mi"))
+        (ranking,) = await with_tokens.nearest([self.search("bananas sold", only)])
+        assert ["en-fruit", "zh-mi"] == ids(ranking)
+
+    async def test_the_passage_vector_is_searched_as_before(self, with_tokens):
+        (ranking,) = await with_tokens.nearest([near(LIBRARY[1].text)])
+        assert "en-mi" == ranking[0].passage.id
+
+    async def test_a_vector_of_the_other_kind_is_an_error(self, with_tokens):
+        flat = near("x", name="tokens")
+        deep = dataclasses.replace(self.search("x y"), vector_name="dense")
+        wrong = await with_tokens.nearest([flat, deep])
+        assert ["vector", "vector"] == [error.subject for error in wrong]
+
+    async def test_a_collection_stays_with_its_kinds_of_vectors(self, with_tokens):
+        with pytest.raises(RequestInvalid, match="a token"):
+            with_tokens.writer("c", self.spaces)
+
+    async def test_versions_carry_them_on(self, with_tokens):
+        writer = with_tokens.writer("c", self.spaces, multi=["tokens"])
+        writer.upsert([self.with_words(passage("new", "bananas again"))])
+        writer.commit()
+        (ranking,) = await with_tokens.nearest([self.search("bananas sold", top_k=2)])
+        assert {"new", "en-fruit"} == set(ids(ranking))

@@ -5,6 +5,7 @@ from pathlib import Path
 from skills.stores.qdrant_edge import QdrantEdgeStore
 from tests.contract.store_contract import (
     KeywordStoreContract,
+    MultiVectorContract,
     VectorStoreContract,
     VectorWritingContract,
     WritableStoreContract,
@@ -27,4 +28,8 @@ class TestEdgeKeywords(OnEdge, KeywordStoreContract, WritableStoreContract):
 
 
 class TestEdgeVectors(OnEdge, VectorStoreContract, VectorWritingContract):
+    pass
+
+
+class TestEdgeMultiVectors(OnEdge, MultiVectorContract):
     pass

@@ -1,0 +1,220 @@
+"""Writing a new version of a collection, the same for the embedded engine and for a server.
+
+What differs, where the version lies and how it becomes current, is behind `VersionInMaking`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from skills.stores.bm25 import Bm25Terms, Terms, indexed_text, unweigh, weigh
+from skills.stores.fields import FieldKind
+from skills.stores.index_version import VectorSpace, VersionRecord, now
+from skills.stores.qdrant_points import (
+    CONTENT_HASH,
+    DOCUMENT,
+    NUM_WORDS,
+    PASSAGE,
+    field_key,
+    payload_of,
+    point_id,
+)
+from skills.stores.store import CollectionInfo, FloatArray, IndexedPassage
+from skills.stores.version_summary import VersionSummary, checked_vectors
+
+BATCH = 256
+_MEAN_LENGTH_TOLERANCE = 0.01
+"""The BM25 weights of an existing version are made again when the mean length moved by more: that
+takes 0.09 ms a passage, and below it no weight changes by more than 0.8 %."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparseTerms:
+    """The BM25 terms of one point, weighed."""
+
+    indices: list[int]
+    weights: list[float]
+
+    @classmethod
+    def of(cls, terms: Terms, mean_length: float) -> "SparseTerms":
+        """Weigh terms."""
+        return cls(terms.indices.tolist(), weigh(terms, mean_length).tolist())
+
+
+@dataclass(frozen=True, slots=True)
+class PassagePoint:
+    """One passage, ready to be written or as it was read."""
+
+    id: str
+    payload: Mapping[str, Any]
+    terms: SparseTerms | None = None
+    vectors: Mapping[str, FloatArray] = field(default_factory=dict)
+
+
+class VersionInMaking(Protocol):
+    """A version that one writer puts together, on top of the current one."""
+
+    @property
+    def collection(self) -> str:
+        """Its collection."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def base(self) -> VersionRecord | None:
+        """The version it starts from, when there is one."""
+        ...
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether anything was put or dropped; only then the base has been copied."""
+        ...
+
+    def hashes(self, points: Sequence[str]) -> Mapping[str, str]:
+        """Point id to content hash, of those that are there."""
+        ...
+
+    def put(self, points: Sequence[PassagePoint]) -> None:
+        """Add or replace points."""
+        ...
+
+    def drop(self, document_ids: Sequence[str]) -> None:
+        """Remove every point of these documents."""
+        ...
+
+    def pages(
+        self, keys: Sequence[str], *, with_terms: bool = False
+    ) -> Iterator[list[PassagePoint]]:
+        """All points with these payload keys, page by page. The page in hand may be changed."""
+        ...
+
+    def weigh(self, terms: Mapping[str, SparseTerms]) -> None:
+        """Replace the terms of points."""
+        ...
+
+    def index(self, kinds: Mapping[str, FieldKind]) -> None:
+        """Make filters by these payload keys fast."""
+        ...
+
+    def publish(self, record: VersionRecord) -> None:
+        """Make the version durable, then current."""
+        ...
+
+    def close(self) -> None:
+        """Give the collection free to other writers. What was not published is thrown away."""
+        ...
+
+
+class QdrantIndexWriter:
+    """One new version. The current one is copied when the first change comes, not before."""
+
+    def __init__(self, making: VersionInMaking, vectors: Mapping[str, VectorSpace]) -> None:
+        self._making = making
+        self._spaces = dict(vectors)
+        self._terms = Bm25Terms()
+        self._mean_length = making.base.mean_length if making.base else 0.0
+
+    def documents(self) -> Mapping[str, str]:
+        """Document id to content hash, of the version it started from. All passages of a document
+        carry the same hash.
+        """
+        pages = self._making.pages([DOCUMENT, CONTENT_HASH])
+        return {p.payload[DOCUMENT]: p.payload[CONTENT_HASH] for page in pages for p in page}
+
+    def upsert(self, passages: Sequence[IndexedPassage]) -> None:
+        """Add or replace passages by id; those with the stored content hash are left alone.
+
+        Raises:
+            RequestInvalid: a vector is missing, has another shape or is no number; or a passage
+            cannot be stored.
+        """
+        for start in range(0, len(passages), BATCH):
+            self._upsert({p.passage.id: p for p in passages[start : start + BATCH]})
+
+    def _upsert(self, batch: Mapping[str, IndexedPassage]) -> None:
+        stored = self._making.hashes([point_id(name) for name in batch])
+        changed = [p for i, p in batch.items() if stored.get(point_id(i)) != p.content_hash]
+        if not changed:
+            return
+        vectors = [checked_vectors(given, self._spaces) for given in changed]
+        terms = [self._terms.count(indexed_text(given.passage)) for given in changed]
+        self._mean_length = self._mean_length or max(1.0, float(np.mean([t.length for t in terms])))
+        self._making.put(
+            [
+                PassagePoint(
+                    point_id(given.passage.id),
+                    payload_of(given.passage, given.content_hash, counted.length),
+                    SparseTerms.of(counted, self._mean_length),
+                    named,
+                )
+                for given, named, counted in zip(changed, vectors, terms, strict=True)
+            ]
+        )
+
+    def delete_documents(self, document_ids: Sequence[str]) -> None:
+        """Remove every passage of these documents; unknown ids are ignored."""
+        for start in range(0, len(document_ids), BATCH):
+            self._making.drop(document_ids[start : start + BATCH])
+
+    def commit(self) -> CollectionInfo:
+        """Make the version durable, then current. Without changes the old version stays."""
+        base = self._making.base
+        if base is not None and not self._making.is_changed:
+            self._making.close()
+            return base.info
+        summary = VersionSummary()
+        for page in self._making.pages([PASSAGE, NUM_WORDS]):
+            for point in page:
+                summary.add(point.payload[PASSAGE], point.payload[NUM_WORDS])
+        self._weigh_again(summary.mean_length, _MEAN_LENGTH_TOLERANCE if base else 0.0)
+        kinds: dict[str, FieldKind] = dict.fromkeys(summary.guards, "keyword")
+        kinds |= {field_key(field.name, field.kind): field.kind for field in summary.fields}
+        self._making.index(kinds)
+        record = self._record(summary)
+        self._making.publish(record)
+        self._making.close()
+        return record.info
+
+    def abort(self) -> None:
+        """Throw the version away; after `commit` nothing is left to throw away."""
+        self._making.close()
+
+    def _weigh_again(self, mean_length: float, tolerance: float) -> None:
+        before = self._mean_length or 1.0
+        if abs(mean_length / before - 1) <= tolerance:
+            self._mean_length = before
+            return
+        for page in self._making.pages([NUM_WORDS], with_terms=True):
+            weighed = {}
+            for point in page:
+                if point.terms is not None:
+                    given, length = point.terms, point.payload[NUM_WORDS]
+                    counted = unweigh(given.indices, given.weights, length, before)
+                    weighed[point.id] = SparseTerms.of(counted, mean_length)
+            self._making.weigh(weighed)
+        self._mean_length = mean_length
+
+    def _record(self, summary: VersionSummary) -> VersionRecord:
+        base = self._making.base
+        info = CollectionInfo(
+            name=self._making.collection,
+            version=self._making.version,
+            passages=summary.passages,
+            documents=summary.documents,
+            created_at=now(),
+            vectors={name: space.encoder for name, space in self._spaces.items()},
+            fields=summary.fields,
+        )
+        return VersionRecord(
+            info=info,
+            vectors=self._spaces,
+            mean_length=self._mean_length,
+            guards=summary.guards,
+            previous=base.info.version if base else "",
+        )
