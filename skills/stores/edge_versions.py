@@ -4,7 +4,6 @@ A new current version is noticed by a glance at one file; whoever holds an older
 it.
 """
 
-import re
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -16,14 +15,18 @@ from uuid import UUID
 from cachetools import LRUCache
 from qdrant_edge import EdgeShard
 
-from skills.errors import RequestInvalid, SkillUnavailable
-from skills.stores.index_version import VersionRecord
+from skills.errors import SkillUnavailable
+from skills.stores.index_version import (
+    VERSION_NAME,
+    VersionRecord,
+    check_name,
+    unknown_collection,
+    unknown_version,
+)
 from skills.stores.qdrant_points import PASSAGE, decode_passage
 from skills.stores.version_directory import Pin, VersionDirectory
 from skills.types import Passage
 
-COLLECTION_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-VERSION_NAME = re.compile(r"v\d{6}-[0-9a-f]{8}")
 SHARD = "shard"
 RECORD = "version.json"
 
@@ -103,12 +106,7 @@ class EdgeVersions:
         Raises:
             RequestInvalid: no possible name of a collection.
         """
-        if not COLLECTION_NAME.fullmatch(collection):
-            raise RequestInvalid(
-                "collection",
-                f"{collection!r} is no name: lower-case letters, digits, `-` and `_`, at most 64, "
-                "beginning with a letter or digit",
-            )
+        check_name(collection)
         return VersionDirectory(self._collections / collection)
 
     def get(self, collection: str, version: str = "") -> OpenVersion:
@@ -123,8 +121,7 @@ class EdgeVersions:
         current = self._refreshed(directory, opened)
         if current is None:
             self._opened.pop(collection, None)
-            known = ", ".join(self.names()) or "none"
-            raise RequestInvalid("collection", f"no collection {collection!r}; there are: {known}")
+            raise unknown_collection(collection, self.names())
         if version in ("", current.record.info.version):
             return current
         return self._older(directory, opened, version)
@@ -158,9 +155,7 @@ class EdgeVersions:
             kept = opened.older.get(version)
             found = kept[0] if kept else self._open(directory, version)
             if found is None:
-                raise RequestInvalid(
-                    "collection", f"{directory.path.name!r} has no version {version!r} any more"
-                )
+                raise unknown_version(directory.path.name, version)
             opened.older[version] = (found, self._clock())
             return found
 

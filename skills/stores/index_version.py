@@ -1,7 +1,8 @@
 """What is written down about one version of a collection beside its points."""
 
+import re
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 
 import numpy as np
@@ -12,6 +13,35 @@ from skills.stores.store import CollectionInfo, FloatArray
 
 FORMAT = 1
 """Raised when the layout changes in a way that older readers would misread."""
+
+
+COLLECTION_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+VERSION_NAME = re.compile(r"v\d{6}-[0-9a-f]{8}")
+
+
+def check_name(collection: str) -> None:
+    """Refuse what cannot be the name of a collection.
+
+    Raises:
+        RequestInvalid: says what a name is.
+    """
+    if not COLLECTION_NAME.fullmatch(collection):
+        raise RequestInvalid(
+            "collection",
+            f"{collection!r} is no name: lower-case letters, digits, `-` and `_`, at most 64, "
+            "beginning with a letter or digit",
+        )
+
+
+def unknown_collection(collection: str, known: Iterable[str]) -> RequestInvalid:
+    """The error for a collection that is not there."""
+    there = ", ".join(sorted(known)) or "none"
+    return RequestInvalid("collection", f"no collection {collection!r}; there are: {there}")
+
+
+def unknown_version(collection: str, version: str) -> RequestInvalid:
+    """The error for a version that is not there."""
+    return RequestInvalid("collection", f"{collection!r} has no version {version!r} any more")
 
 
 class VectorSpace(BaseModel):

@@ -36,7 +36,7 @@ from skills.stores.index_version import vector_spaces
 from skills.stores.qdrant_filters import QdrantFilters
 from skills.stores.qdrant_points import SPARSE, point_id
 from skills.stores.qdrant_writer import QdrantIndexWriter
-from skills.stores.rankings import check_search, check_vector, is_cut_in_a_tie, ranking
+from skills.stores.rankings import TIE_REACH, check_search, check_vector, is_cut_in_a_tie, ranking
 from skills.stores.store import (
     CollectionInfo,
     IndexWriter,
@@ -48,9 +48,6 @@ from skills.stores.store import (
 from skills.types import Caller, Passage
 
 SearchT = TypeVar("SearchT", bound=Search)
-_TIE_REACH = 256
-"""How far beyond the last rank equal scores are looked for; the rest of a longer tie stays in the
-engine's own order, which is the same for every search of a version."""
 
 
 class _EdgeVocabulary:
@@ -249,7 +246,7 @@ def _answers(
     limits = {position: request.top_k + 1 for position, request in requests.items()}
     found = _ask(opened, requests, limits)
     tied = {
-        position: limits[position] + _TIE_REACH
+        position: limits[position] + TIE_REACH
         for position, points in found.items()
         if is_cut_in_a_tie([point.score for point in points], requests[position].top_k)
     }

@@ -7,6 +7,10 @@ from skills.stores.index_version import VectorSpace
 from skills.stores.store import Search, VectorSearch
 from skills.types import Hit, Passage
 
+TIE_REACH = 256
+"""How far beyond the last rank equal scores are looked for; the rest of a longer tie stays in the
+engine's own order, which is the same for every search of a version."""
+
 
 def check_search(search: Search) -> None:
     """Refuse what no engine can answer.

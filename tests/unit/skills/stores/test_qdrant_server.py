@@ -1,0 +1,176 @@
+import asyncio
+import contextlib
+import os
+import tempfile
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+from skills.errors import SkillError, SkillRejected, SkillUnavailable
+from skills.stores.qdrant_api import QdrantApi, QdrantConnection
+from skills.stores.qdrant_server import QdrantServerStore
+from skills.stores.server_making import LEASE_S, ServerVersionInMaking
+from tests.contract.store_contract import (
+    LIBRARY,
+    KeywordStoreContract,
+    MultiVectorContract,
+    VectorStoreContract,
+    VectorWritingContract,
+    WritableStoreContract,
+)
+from tests.contract.store_passages import FAST_DISK, passage, resources, words, write
+from tests.unit.skills.stores.misbehaving_server import misbehaving_server
+
+LIVE_URL = os.environ.get("TACTICIAN_TEST_QDRANT_URL", "")
+
+# The local mode says that it ignores payload indexes, and that it is for small data.
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
+
+
+class OnClient:
+    """The client's local mode, where the place is a directory."""
+
+    @contextlib.contextmanager
+    def make_place(self):
+        with tempfile.TemporaryDirectory(dir=FAST_DISK) as folder:
+            yield {"path": folder}
+
+    def open_store(self, place):
+        return opened(**place, timeout_s=30)
+
+
+def opened(**config):
+    return QdrantServerStore(QdrantServerStore.Config(**config), resources(Path()))
+
+
+class TestLocalKeywords(OnClient, KeywordStoreContract, WritableStoreContract):
+    pass
+
+
+class TestLocalVectors(OnClient, VectorStoreContract, VectorWritingContract):
+    pass
+
+
+class TestLocalMultiVectors(OnClient, MultiVectorContract):
+    pass
+
+
+async def test_a_dead_writer_loses_its_lock_after_the_lease(tmp_path):
+    store = opened(path=str(tmp_path))
+    now = time.time()
+
+    def making():
+        api = store._api.for_writing()
+        return ServerVersionInMaking(api, "c", {}, lambda: None, clock=lambda: now)
+
+    dead = making()
+    with pytest.raises(SkillRejected, match="last seen 0 s ago"):
+        making()
+    now += LEASE_S + 1
+    alive = making()
+    alive.close()
+    making().close()
+    dead.close()
+    await store.close()
+
+
+async def test_what_a_dead_writer_left_is_removed_by_the_next(tmp_path):
+    store = opened(path=str(tmp_path))
+    info = write(store, LIBRARY)
+    await store._api.create("c--v000007-0000aaaa", {})
+    await store._api.create("c--d--v000007-0000aaaa", {})
+    write(store, [passage("new", "words")])
+    assert ["c--d--v000007-0000aaaa"] == [n for n in await store._api.names() if "0000aaaa" in n]
+    assert info.version != (await store.info("c")).version
+    await store.close()
+
+
+async def test_only_the_current_and_the_last_version_stay_on_the_server(tmp_path):
+    store = opened(path=str(tmp_path))
+    made = [write(store, [passage(f"p{i}", "words")]).version for i in range(4)]
+    assert [f"c--{version}" for version in sorted(made[2:])] == await store._api.names()
+    await store.close()
+
+
+async def test_another_process_notices_a_new_version(tmp_path):
+    store = opened(path=str(tmp_path), current_for_s=0.05)
+    write(store, [passage("old", "words")])
+    first = await store.info("c")
+    current = dict(store._current)
+    write(store, [passage("new", "words")])
+    store._current, store._asked = current, time.monotonic()
+    assert first == await store.info("c")
+    await asyncio.sleep(0.06)
+    assert 2 == (await store.info("c")).passages
+    await store.close()
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "error"),
+    [
+        ({"status": 500}, "SkillUnavailable"),
+        ({"status": 401}, "SkillUnavailable"),
+        ({"status": 429}, "SkillRejected"),
+        ({"wait_s": 1.0}, "SkillTimeout"),
+    ],
+    ids=str,
+)
+async def test_what_the_server_does_wrong_is_an_error_in_each_place(behaviour, error):
+    with misbehaving_server(**behaviour) as url:
+        store = opened(url=url, timeout_s=0.5)
+        rankings = await store.match([words("x"), words("y")])
+        assert [error] * 2 == [type(ranking).__name__ for ranking in rankings]
+        with pytest.raises(SkillError) as raised:
+            await store.check_health()
+        assert error == type(raised.value).__name__
+        await store.close()
+
+
+async def test_a_server_that_is_not_there_is_unavailable():
+    with misbehaving_server() as url:
+        pass
+    store = opened(url=url)
+    with pytest.raises(SkillUnavailable, match=url):
+        await store.check_health()
+    await store.close()
+
+
+def test_a_place_is_needed():
+    with pytest.raises(ValueError, match="`url` or `path`"):
+        QdrantServerStore.Config()
+
+
+class OnServer(OnClient):
+    """A live server, in collections with a prefix of their own."""
+
+    @contextlib.contextmanager
+    def make_place(self):
+        place = {"url": LIVE_URL, "prefix": f"test-{uuid.uuid4().hex[:8]}-"}
+        yield place
+        api = QdrantApi(QdrantConnection(**place))
+
+        async def remove():
+            for name in await api.names():
+                await api.delete(name)
+            await api.close()
+
+        asyncio.run(remove())
+
+
+if LIVE_URL:
+
+    class TestLiveKeywords(OnServer, KeywordStoreContract, WritableStoreContract):
+        pass
+
+    class TestLiveVectors(OnServer, VectorStoreContract, VectorWritingContract):
+        pass
+
+    class TestLiveMultiVectors(OnServer, MultiVectorContract):
+        pass
+
+else:
+
+    def test_on_a_live_server():
+        pytest.skip("TACTICIAN_TEST_QDRANT_URL names no Qdrant server to run the suites on")
