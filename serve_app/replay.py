@@ -5,7 +5,7 @@ also give the probe features that a first look would have seen.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +32,12 @@ PROBES = ("keyword", "dense")
 
 
 async def replay_matrix(
-    config: TacticianConfig, dataset: Dataset, collection: str, progress: Progress | None = None
+    config: TacticianConfig,
+    dataset: Dataset,
+    collection: str,
+    progress: Progress | None = None,
+    *,
+    without: Collection[str] = (),
 ) -> ReplayMatrix:
     """Run every plan that can run here on every query.
 
@@ -44,11 +49,12 @@ async def replay_matrix(
         dataset: queries and judgments.
         collection: the data set's corpus, ingested.
         progress: told how many of how many runs are done.
+        without: plans that are left out.
     """
     gateway = local_gateway(evaluation_config(config))
     version = (await gateway.collections.info(collection)).version
     runs = _Runs(gateway, collection, version)
-    plans = gateway.candidates()
+    plans = tuple(plan for plan in gateway.candidates() if plan not in without)
     requests, cost_ms = [], np.zeros((len(dataset.queries), len(plans)))
     rankings: list[dict[str, list[str]]] = [{} for _ in plans]
     for row, query in enumerate(dataset.queries):
