@@ -195,7 +195,8 @@ def _estimate(
 ) -> Estimate:
     n = len(gain)
     rng = np.random.default_rng(seed)
-    resampled = rng.multinomial(n, np.full(n, 1 / n), size=resamples) @ gain / n
+    drawn = rng.standard_exponential((resamples, n), dtype=np.float32)
+    resampled = (drawn @ gain) / drawn.sum(axis=1)
     low, high = np.quantile(resampled, (0.025, 0.975))
     weights = (np.where(training.known, mixture / training.propensities, 0)).sum(axis=1)
     return Estimate(float(gain.mean()), float(low), float(high), effective_sample_size(weights), n)

@@ -1,0 +1,1 @@
+"""From logged experience to a published policy: cleaning, time split, judgement, refusal."""
