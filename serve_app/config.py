@@ -14,6 +14,7 @@ import platformdirs
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from policies.modes import Mode
 from skills.errors import SkillMisconfigured
 from skills.manifest import substitute
 from skills.resources import Component, ResourceSettings
@@ -87,6 +88,16 @@ class ExperienceSettings(_Settings):
     counted."""
 
 
+class PolicySettings(_Settings):
+    """Who decides."""
+
+    mode: Mode = Mode.APPLY
+    """What a learned policy may do: `observe` (decide and be logged), `apply`, `bypass`."""
+    exploration: float = Field(default=0, ge=0, le=0.5)
+    """Share of decisions that the rules leave to chance, so that there is something to learn
+    from."""
+
+
 class TacticianConfig(_Settings):
     """Everything a running service is made of; the argument of the application builder."""
 
@@ -108,6 +119,7 @@ class TacticianConfig(_Settings):
     """Named stores and encoders; they add to or replace the embedded `default` ones."""
     generator: Component = Component(class_path="serve_app.answers.extractive.ExtractiveReader")
     experience: ExperienceSettings = ExperienceSettings()
+    policy: PolicySettings = PolicySettings()
     seed: int | None = None
     """Of the policy's random generator; None seeds from the system."""
 

@@ -1,45 +1,94 @@
-"""The policy as a part."""
+"""The policy as a part: rules, and the registry's learned policy when there is one."""
 
+import asyncio
+import logging
+import time
 from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
 
 from policies.errors import PolicyError
+from policies.modes import Mode, choose_in_mode
 from policies.plan import PLANS, load_plans
 from policies.policy import Policy
+from policies.registry.registry import PolicyRegistry
+from policies.registry.store import DirectoryStore
+from policies.registry.switch import PolicySwitch
 from policies.rules import RULES, RulesPolicy, load_rules
 from policies.types import Decision, DecisionRequest
 from serve_app.config import TacticianConfig
 from skills.errors import SkillError, SkillFailed
 
+log = logging.getLogger(__name__)
+
+REFRESH_EVERY_S = 2.0
+
 
 class OrchestratorPart:
-    """Features to a decision."""
+    """Features to a decision.
 
-    def __init__(self, policy: Policy, rng: np.random.Generator) -> None:
-        self._policy = policy
+    Looks at the registry now and then, in a thread: a promoted policy takes over without a
+    restart, and one that
+    cannot be read changes nothing.
+    """
+
+    def __init__(
+        self, rules: Policy, learned: PolicySwitch, mode: Mode, rng: np.random.Generator
+    ) -> None:
+        self._rules = rules
+        self._learned = learned
+        self._mode = mode
         self._rng = rng
+        self._refreshing: asyncio.Task[None] | None = None
+        self._refreshed_at_s = 0.0
 
     @classmethod
     def build(cls, config: TacticianConfig) -> Self:
-        """The policy that the configuration names."""
+        """The policies that the configuration names."""
         plans = load_plans((PLANS, *config.plan_dirs))
-        rules = load_rules(config.rules_file or RULES, plans)
-        return cls(RulesPolicy(rules), np.random.default_rng(config.seed))
+        chosen = load_rules(config.rules_file or RULES, plans)
+        rules = RulesPolicy(chosen, config.policy.exploration)
+        learned = PolicySwitch(policy_registry(config), rules)
+        _refresh(learned)
+        return cls(rules, learned, config.policy.mode, np.random.default_rng(config.seed))
 
     async def run(self, requests: Sequence[DecisionRequest]) -> list[Decision | SkillError]:
         """Choose plans."""
+        self._refresh_sometimes()
         try:
-            return list(self._policy.choose(requests, self._rng))
+            return list(self._choose(requests))
         except PolicyError:
             return [self._one(request) for request in requests]
 
+    async def check_health(self) -> None:
+        """Rules need nothing that can be away."""
+
+    def _choose(self, requests: Sequence[DecisionRequest]) -> list[Decision]:
+        return choose_in_mode(self._mode, self._rules, self._learned, requests, self._rng)
+
     def _one(self, request: DecisionRequest) -> Decision | SkillError:
         try:
-            return self._policy.choose([request], self._rng)[0]
+            return self._choose([request])[0]
         except PolicyError as error:
             return SkillFailed("orchestrator", str(error))
 
-    async def check_health(self) -> None:
-        """Nothing it depends on can be away."""
+    def _refresh_sometimes(self) -> None:
+        now = time.monotonic()
+        idle = self._refreshing is None or self._refreshing.done()
+        if idle and now - self._refreshed_at_s >= REFRESH_EVERY_S:
+            self._refreshed_at_s = now
+            self._refreshing = asyncio.create_task(asyncio.to_thread(_refresh, self._learned))
+
+
+def policy_registry(config: TacticianConfig) -> PolicyRegistry:
+    """The registry of this home."""
+    return PolicyRegistry(DirectoryStore(config.home / "policies"))
+
+
+def _refresh(learned: PolicySwitch) -> None:
+    seen = learned.refresh()
+    if seen.error:
+        log.warning("policy not taken over", extra={"why": seen.error, "serving": seen.version})
+    elif seen.changed:
+        log.info("policy taken over", extra={"serving": seen.version})

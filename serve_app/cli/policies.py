@@ -1,0 +1,86 @@
+"""`tactician policies …`: which policies there are, and which one serves."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from policies.errors import PolicyInvalid
+from policies.registry.registry import Entry, Index, PolicyRegistry
+from serve_app.cli.settings import settings_of
+from serve_app.parts.orchestrator import policy_registry
+
+console = Console()
+commands = typer.Typer(no_args_is_help=True, help="List, promote and roll back learned policies.")
+
+VersionArgument = Annotated[str, typer.Argument(help="A version, or how it begins.")]
+ReasonOption = Annotated[str, typer.Option(help="Kept in the registry's history.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.add_typer(commands, name="policies")
+
+
+@commands.command("list")
+def list_policies(context: typer.Context) -> None:
+    """List the published versions and what was done with them."""
+    index = _registry(context).index()
+    table = Table("", "version", "family", "made", "requests", "advantage over its best fixed plan")
+    for entry in index.entries:
+        mark = "serves" if entry.version == index.current else ""
+        card = entry.card
+        gain = card.advantage
+        advantage = f"{gain.value:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}]"
+        made = card.created_at.isoformat(timespec="seconds")
+        table.add_row(mark, entry.version, entry.name, made, str(card.num_requests), advantage)
+    console.print(table)
+    _say_what_serves(index)
+    for event in index.events[-10:]:
+        when = event.at.isoformat(timespec="seconds")
+        console.print(f"[dim]{when}[/] {event.action} {event.version or 'rules'}  {event.reason}")
+
+
+@commands.command()
+def show(context: typer.Context, version: VersionArgument) -> None:
+    """Show the model card of a version."""
+    entry: Entry = _registry(context).index().entry(version)
+    console.print_json(entry.model_dump_json())
+
+
+@commands.command()
+def promote(context: typer.Context, version: VersionArgument, reason: ReasonOption = "") -> None:
+    """Let a version serve; running services take it over within seconds, without a restart."""
+    _say_what_serves(_registry(context).promote(version, reason))
+
+
+@commands.command()
+def rollback(context: typer.Context, reason: ReasonOption = "") -> None:
+    """Let that serve again which served before."""
+    _say_what_serves(_registry(context).rollback(reason))
+
+
+@commands.command()
+def export(context: typer.Context, version: VersionArgument, file: Path) -> None:
+    """Write a version's artifact to a file."""
+    file.write_bytes(_registry(context).export(version))
+
+
+@commands.command("import")
+def import_policy(context: typer.Context, file: Path) -> None:
+    """Add an artifact that another registry exported."""
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise PolicyInvalid(str(file), f"cannot be read: {error.strerror}") from error
+    console.print(f"added {_registry(context).import_file(data).version}")
+
+
+def _registry(context: typer.Context) -> PolicyRegistry:
+    return policy_registry(settings_of(context).config)
+
+
+def _say_what_serves(index: Index) -> None:
+    console.print(f"serving: {index.current or 'rules'}")

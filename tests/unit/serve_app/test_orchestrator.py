@@ -1,0 +1,71 @@
+"""The orchestrator follows the registry of its home."""
+
+import asyncio
+
+import pytest
+from typer.testing import CliRunner
+
+from policies.types import DecisionRequest, Intent, QueryFeatures
+from serve_app.cli.main import app
+from serve_app.parts import orchestrator
+from serve_app.parts.orchestrator import OrchestratorPart, policy_registry
+from tests.unit.policies.learned.worlds import World
+from tests.unit.policies.registry.test_registry import trained
+
+FEATURES = QueryFeatures("en", 10, 2, "", Intent.FACT)
+
+
+@pytest.fixture
+def eager(monkeypatch):
+    monkeypatch.setattr(orchestrator, "REFRESH_EVERY_S", 0.0)
+
+
+async def versions(part, plans, changed_from):
+    """Policy version of decisions until it changes."""
+    for _ in range(100):
+        (decision,) = await part.run([DecisionRequest("r", "c", FEATURES, plans)])
+        if decision.policy_version != changed_from:
+            return decision.policy_version
+        await asyncio.sleep(0.05)
+    raise AssertionError(f"still {changed_from}")
+
+
+async def test_a_promoted_policy_takes_over_and_a_rollback_brings_the_rules_back(config, eager):
+    part = OrchestratorPart.build(config)
+    policy, card = trained()
+    plans = ("stub_hybrid", *World(1, seed=1).requests[0].plans)
+    (before,) = await part.run([DecisionRequest("r", "c", FEATURES, plans)])
+    assert "rules" == before.policy
+    registry = policy_registry(config)
+    version = registry.publish(policy, card).version
+    registry.promote(version)
+    taken_over = await versions(part, plans, before.policy_version)
+    assert version == taken_over
+    registry.rollback()
+    assert before.policy_version == await versions(part, plans, version)
+
+
+async def test_under_observe_the_rules_act(config):
+    observing = config.model_validate(config.model_dump() | {"policy": {"mode": "observe"}})
+    (decision,) = await OrchestratorPart.build(observing).run(
+        [DecisionRequest("r", "c", FEATURES, ("stub_hybrid",))]
+    )
+    assert ("rules", "observe") == (decision.policy, decision.mode)
+    assert "observed.plan" in decision.details
+
+
+def test_policies_can_be_listed_promoted_and_rolled_back(config, tmp_path):
+    policy, card = trained()
+    version = policy_registry(config).publish(policy, card).version
+
+    def tactician(*arguments):
+        result = CliRunner().invoke(app, ["--home", str(config.home), "policies", *arguments])
+        assert 0 == result.exit_code, result.output
+        return result.output
+
+    assert version in tactician("list")
+    assert f"serving: {version}" in tactician("promote", version[:8])
+    assert "serving: rules" in tactician("rollback")
+    tactician("export", version, str(tmp_path / "p.zip"))
+    assert version in tactician("import", str(tmp_path / "p.zip"))
+    assert "advantage" in tactician("show", version)
