@@ -64,7 +64,7 @@ async def measure(url: str, queries: list[str], arguments: argparse.Namespace) -
             while time.perf_counter() < until:
                 body = {"query": next(ring), "collection": "bench", "plan": arguments.plan}
                 sent = time.perf_counter()
-                async with session.post(f"{url}/v1/retrieve", data=orjson.dumps(body)) as answer:
+                async with session.post(f"{url}/v1/retrieve", json=body) as answer:
                     content = await answer.read()
                     assert answer.status == 200, content
                 seen.append(((time.perf_counter() - sent) * 1000, orjson.loads(content)))
