@@ -20,6 +20,7 @@ NEVER_FILTERED = frozenset(
 _TOKEN = re.compile(rf"[{HAN}]|(?:(?![{HAN}])[^\W_])+")
 _HEAD = re.compile(r"\s+[|–—-]\s+|\s*[(（|]")
 _MAX_TOKENS = 24
+_COMMON = 0.8
 _SECTION_CUES = ("section", "chapter", "heading", "章节", "章", "节", "部分")
 _CUES = {
     "heading_path": _SECTION_CUES,
@@ -68,6 +69,15 @@ def is_selective(summary: FieldSummary, passages: int) -> bool:
     return len(summary.values) <= max(12, 0.15 * summary.count)
 
 
+def is_common(summary: FieldSummary, passages: int) -> bool:
+    """Whether nearly every passage has the field.
+
+    A filter keeps out all passages without it. Where only some sources have a field, a name that
+    happens to be one of its values must not hide the others.
+    """
+    return summary.count >= _COMMON * passages
+
+
 class Gazetteer:
     """Finds the values of a collection's keyword fields in queries."""
 
@@ -76,7 +86,7 @@ class Gazetteer:
         self._cues: dict[str, tuple[str, ...]] = {}
         for summary in fields:
             if summary.kind == "keyword" and is_selective(summary, passages):
-                self._add(summary)
+                self._add(summary, implied=is_common(summary, passages))
         self._longest = max((key.count(" ") + 1 for key in self._entries), default=0)
 
     @classmethod
@@ -90,7 +100,8 @@ class Gazetteer:
         A name is compared token by token in folded form, so width, case and punctuation do not
         matter; but a single word with a capital (`Fortune`) must have one in a query that uses
         capitals, and a Chinese name of two or three characters must stand between words. Words in
-        lower case and bare numbers count only beside the field's own name (`category sports`).
+        lower case, bare numbers, and values of a field that many passages lack, count only beside
+        the field's own name (`category sports`).
         """
         tokens = _tokens(query)
         found: list[Name] = []
@@ -110,13 +121,13 @@ class Gazetteer:
                         found.append(name)
         return tuple(sorted(found, key=lambda name: (name.start, name.field)))
 
-    def _add(self, summary: FieldSummary) -> None:
+    def _add(self, summary: FieldSummary, *, implied: bool) -> None:
         spoken = summary.name.replace("_", " ").casefold()
         self._cues[summary.name] = (*_CUES.get(summary.name, ()), spoken)
         values = [str(value) for value in summary.values]
         heads: dict[str, list[str]] = {}
         for value in values:
-            needs_cue = summary.name in _CUES or not _is_name(value)
+            needs_cue = not implied or summary.name in _CUES or not _is_name(value)
             self._enter(summary.name, _key(value), (value,), needs_cue=needs_cue)
             head = _HEAD.split(value, maxsplit=1)[0]
             if head != value and not needs_cue and _is_name(head):

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from skills.dated_fields import DatedField, Reason, date_reasons, dated_fields, latest_first
 from skills.errors import RequestInvalid, SkillError
-from skills.gazetteer import NEVER_FILTERED, Gazetteer, Name, grouped
+from skills.gazetteer import NEVER_FILTERED, Gazetteer, Name, grouped, is_common
 from skills.language import asks_for_latest, dates
 from skills.number_fields import number_reasons
 from skills.skill import SkillRequest
@@ -48,7 +48,7 @@ class QueryFields:
     def of(cls, info: CollectionInfo, choices: Sequence[FieldChoice]) -> "QueryFields":
         """The fields of a collection that every one of the choices allows."""
         allowed = [f for f in info.fields if all(choice.allows(f.name) for choice in choices)]
-        dated = dated_fields(allowed)
+        dated = dated_fields(f for f in allowed if is_common(f, info.passages))
         taken = {field.name for field in dated}
         named = [summary for summary in allowed if summary.name not in taken]
         numeric = tuple(summary for summary in named if summary.kind == "number")

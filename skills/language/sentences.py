@@ -14,6 +14,7 @@ _END = re.compile(
     rf"(?P<chinese>[。！？；]+|…{{2,}})[{re.escape(_CLOSING)}]*"
     rf"|(?P<latin>[.!?]+)[{re.escape(_CLOSING)}]*(?=\s|$|[{HAN}“‘「『（《])"
     r"|(?P<paragraph>\n[ \t]*\n\s*)"
+    r"|(?P<row>\n(?=[^\n|]*[^\n|\s]\s+\|\s))"
     r"|(?P<item>\n(?=[ \t]*(?:[-*•●▪◦·]\s|#{1,6}\s|\||(?:\d{1,3}|[A-Za-z])[.)、]\s*\S"
     r"|[（(]?[\d一二三四五六七八九十]{1,3}[)）、]|第[一二三四五六七八九十\d]+[步条章节])))"
     r"|(?P<lead>[:：][ \t]*\n)"

@@ -14,6 +14,7 @@ from tests.unit.skills.known_fields import (
     TODAY,
     FakeKeywordStore,
     FakeResources,
+    field,
     one_of,
     published,
 )
@@ -168,3 +169,13 @@ def test_the_manifest_builds_the_skill():
     manifest = load_manifest(CATALOG / "metadata_filter.yaml")
     config = load_class(manifest.class_path).Config.model_validate(manifest.init_params)
     assert config == MetadataFilterSkill.Config()
+
+
+async def test_a_field_that_many_passages_lack_must_be_asked_for_by_name():
+    fields = (
+        field("company", "keyword", "Apple", "Microsoft", count=300),
+        field("fiscal_year", "number", 2022, 2023, count=300),
+        field("published_at", "time", count=300),
+    )
+    assert set() == await conditions(fields, "Apple report published in 2022")
+    assert {one_of("company", "Apple")} == await conditions(fields, "sales of the company Apple")
