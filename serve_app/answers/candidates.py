@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from skills.language import content_words, sentences
+from skills.language import Sentence, content_words, folded, sentences
 from skills.language.sentences import MAX_SENTENCE_CHARS
 from skills.types import Hit, Passage
 
@@ -23,6 +23,7 @@ _CODE_LINE = re.compile(
     r"|return\b|\}|.*[;{]\s*$)",
     re.MULTILINE,
 )
+_MAX_HEADING_CHARS = 80
 _HEADING = re.compile(r"\s*#{1,6}\s")
 
 
@@ -40,12 +41,26 @@ class Candidate:
     """A list item or numbered step."""
     terms: frozenset[str]
     """Its content words, stemmed and folded."""
+    heading: str = ""
+    """The heading, or the question, that it stands under in its passage."""
+    heading_terms: frozenset[str] = frozenset()
+
+    @property
+    def context(self) -> str:
+        """The piece with its heading: what it means where it stands."""
+        return f"{self.heading}\n{self.text}" if self.heading else self.text
+
+    @property
+    def context_terms(self) -> frozenset[str]:
+        """The content words of piece and heading."""
+        return self.terms | self.heading_terms
 
 
 def candidates(hits: Sequence[Hit]) -> list[Candidate]:
     """Cut passages into candidates, by hit and then by place; a passage listed twice counts once.
 
-    Headings and pieces without any word are left out. Code is one piece, cut at a line end.
+    Headings, questions and pieces without any word are left out; a heading or a question on a line
+    of its own is remembered with what follows it. Code is one piece, cut at a line end.
     """
     found: list[Candidate] = []
     seen: set[str] = set()
@@ -77,17 +92,46 @@ def terms(text: str) -> frozenset[str]:
 
 def _pieces(index: int, passage: Passage) -> Iterator[Candidate]:
     text = passage.text[:MAX_PASSAGE_CHARS]
-    spans = [_code(text)] if _is_code(passage, text) else _sentences(text)
-    for start, end in spans:
-        piece = text[start:end]
-        said = terms(piece)
-        if said:
-            step = bool(_STEP.match(piece))
-            yield Candidate(index, passage, piece, start, end, step, said)
+    if _is_code(passage, text):
+        yield from _candidate(index, passage, *_code(text), "", frozenset())
+        return
+    found = sentences(text)
+    known = {folded(heading) for heading in (passage.title, *passage.metadata.heading_path)}
+    heading, heading_terms = "", frozenset[str]()
+    for place, sentence in enumerate(found):
+        follows = found[place + 1].start if place + 1 < len(found) else len(text)
+        gap = text[sentence.end : follows]
+        if _is_heading(sentence, gap, known) and place + 1 < len(found):
+            heading, heading_terms = sentence.text.lstrip("# "), terms(sentence.text)
+        elif not sentence.text.endswith(("?", "？")):
+            span = sentence.start, sentence.end
+            yield from _candidate(index, passage, *span, heading, heading_terms)
 
 
-def _sentences(text: str) -> list[tuple[int, int]]:
-    return [(s.start, s.end) for s in sentences(text) if not _HEADING.match(s.text)]
+def _candidate(
+    index: int,
+    passage: Passage,
+    start: int,
+    end: int,
+    heading: str,
+    heading_terms: frozenset[str],
+) -> Iterator[Candidate]:
+    piece = passage.text[start:end]
+    said = terms(piece)
+    if said:
+        step = bool(_STEP.match(piece))
+        yield Candidate(index, passage, piece, start, end, step, said, heading, heading_terms)
+
+
+def _is_heading(sentence: Sentence, gap: str, known: set[str]) -> bool:
+    """Whether a piece is a line of its own that announces what follows and says nothing itself."""
+    text = sentence.text
+    if _HEADING.match(text) or folded(text) in known:
+        return True
+    alone = gap.count("\n") > 1 and len(text) <= _MAX_HEADING_CHARS and "\n" not in text
+    if text.endswith(("?", "？")):
+        return "\n" in gap
+    return alone and not _STEP.match(text) and not re.search(r"\.(?!\d)|[!;。！；:：|=…]", text)
 
 
 def _code(text: str) -> tuple[int, int]:

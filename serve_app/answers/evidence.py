@@ -75,7 +75,7 @@ def score(
     scored = []
     for candidate, similarity, vector in zip(found, similarities, vectors, strict=True):
         passage_id = candidate.passage.id
-        support = wanted.covered_by(candidate.terms | topics[passage_id])
+        support = wanted.covered_by(candidate.context_terms | topics[passage_id])
         total = float(similarity) + SUPPORT_WEIGHT * support + RANK_WEIGHT / (1 + candidate.hit)
         total -= ANCHOR_PENALTY * lacking[passage_id]
         scored.append(Scored(candidate, float(similarity), support, total, vector))
@@ -93,7 +93,7 @@ def evidence(query: str, scored: Sequence[Scored], wanted: QueryTerms) -> Eviden
     said: dict[str, frozenset[str]] = {}
     for one in scored:
         name = one.candidate.passage.id
-        said[name] = said.get(name, frozenset()) | one.candidate.terms
+        said[name] = said.get(name, frozenset()) | one.candidate.context_terms
     topics = about({one.candidate.passage.id: one.candidate.passage for one in scored}.values())
     spoken = {language_of(query), language_of(scored[0].candidate.text)}
     return Evidence(

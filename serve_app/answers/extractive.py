@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from policies.types import Intent
 from serve_app.answers.candidates import Candidate, candidates
 from serve_app.answers.evidence import Scored, confidence, evidence, score
-from serve_app.answers.selection import MOST_SENTENCES, reading_order, select, steps
+from serve_app.answers.selection import MOST_SENTENCES, of_side, reading_order, select, steps
 from serve_app.answers.support import Anchor, QueryTerms, anchors, is_borne_out, query_terms
 from serve_app.answers.types import (
     Answer,
@@ -114,12 +114,12 @@ class ExtractiveReader:
     def _read(
         self, request: AnswerRequest, hits: Sequence[Hit], found: list[Candidate], most: int
     ) -> _Reading:
-        wanted = query_terms(request.query, [candidate.terms for candidate in found])
+        wanted = query_terms(request.query, [candidate.context_terms for candidate in found])
         chosen = promising(found, wanted)[:most]
         needed = anchors(request.query)
         borne_out = {a: any(is_borne_out(a, hit.passage) for hit in hits) for a in needed}
         strict = [anchor for anchor in needed if borne_out[anchor]]
-        query, vectors = self._encode(request.query, [c.text for c in chosen])
+        query, vectors = self._encode(request.query, [c.context for c in chosen])
         scored = score(
             query, vectors, chosen, wanted, strict if request.intent is Intent.FACT else ()
         )
@@ -143,7 +143,11 @@ def promising(found: Sequence[Candidate], wanted: QueryTerms) -> list[Candidate]
     """Candidates in the order in which they are worth encoding: words in common, then rank."""
     return sorted(
         found,
-        key=lambda c: (-wanted.covered_by(c.terms) - _RANK_PRIOR / (1 + c.hit), c.hit, c.start),
+        key=lambda c: (
+            -wanted.covered_by(c.context_terms) - _RANK_PRIOR / (1 + c.hit),
+            c.hit,
+            c.start,
+        ),
     )
 
 
@@ -151,7 +155,7 @@ def _composed(reading: _Reading, sure: float) -> Answer:
     request = reading.request
     missing = _unsaid(reading)
     if request.intent is Intent.COMPARISON:
-        sides = _sides(request.hits)
+        sides = _sides(request.query, request.hits)
         if len(sides) > 1:
             return _comparison(reading, sides, missing, sure)
     if request.intent is Intent.HOW_TO:
@@ -168,11 +172,16 @@ def _composed(reading: _Reading, sure: float) -> Answer:
 def _comparison(
     reading: _Reading, sides: dict[str, set[str]], missing: tuple[Missing, ...], sure: float
 ) -> Answer:
-    rows = []
+    rows: list[ComparedSide] = []
+    said: list[Scored] = []
     for side, passage_ids in sides.items():
-        of_side = [s for s in reading.scored if s.candidate.passage.id in passage_ids]
-        chosen = reading_order(select(of_side, MOST_SENTENCES[Intent.COMPARISON]))
-        rows.append(ComparedSide(side=side, sentences=tuple(_cited(s.candidate) for s in chosen)))
+        found = [s for s in reading.scored if s.candidate.passage.id in passage_ids]
+        about_side = of_side(found, side, [other for other in sides if other != side])
+        most = MOST_SENTENCES[Intent.COMPARISON]
+        chosen = select(about_side, most, said) or select(about_side, most)
+        said.extend(chosen)
+        cited = tuple(_cited(one.candidate) for one in reading_order(chosen))
+        rows.append(ComparedSide(side=side, sentences=cited))
         if not chosen:
             detail = f"no sentence about {side} was found; ask about it alone or add a source"
             missing = (*missing, Missing(MissingReason.NO_EVIDENCE, side, detail))
@@ -181,13 +190,16 @@ def _comparison(
     return _answer(text, told, missing, sure).model_copy(update={"comparison": tuple(rows)})
 
 
-def _sides(hits: Sequence[Hit]) -> dict[str, set[str]]:
-    """Passage ids of each side, in the order of their best passages."""
+def _sides(query: str, hits: Sequence[Hit]) -> dict[str, set[str]]:
+    """Passage ids of each side, in the order in which the query names them."""
     sides: dict[str, set[str]] = {}
     for hit in hits:
         for group in sorted({p.group for p in hit.provenance if p.group}):
             sides.setdefault(group, set()).add(hit.passage.id)
-    return sides
+    asked = query.casefold()
+    places = {side: asked.find(side.casefold()) for side in sides}
+    order = sorted(sides, key=lambda side: places[side] if places[side] >= 0 else len(asked))
+    return {side: sides[side] for side in order}
 
 
 def _cited(candidate: Candidate) -> AnswerSentence:

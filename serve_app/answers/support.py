@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from serve_app.answers.candidates import Candidate, terms
+from serve_app.answers.candidates import terms
 from skills.language import codes, dates, folded, numbers
 from skills.types import Passage
 
@@ -62,11 +62,6 @@ def is_borne_out(anchor: Anchor, passage: Passage) -> bool:
         or any(date.startswith(anchor.normalised + "-") for date in said)
         or (len(parts) == 2 and set(parts) <= said)
     )
-
-
-def context_terms(candidate: Candidate, of_passage: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """The words of a candidate and of what its passage is about (title, headings, metadata)."""
-    return candidate.terms | of_passage[candidate.passage.id]
 
 
 def about(passages: Iterable[Passage]) -> dict[str, frozenset[str]]:

@@ -127,14 +127,49 @@ async def test_a_how_to_keeps_its_steps_in_order():
     assert "\n".join(told) == answer.text
 
 
+async def test_a_step_goes_on_to_the_end_of_its_line():
+    text = "To restart:\n1. Press the button. The ring blinks.\n2. Wait. It restarts.\n\nGood luck."
+    answer = await answered("how to restart", hits(passage("how", text)), intent=Intent.HOW_TO)
+    told = ["1. Press the button. The ring blinks.", "2. Wait. It restarts."]
+    assert told == [step.text for step in answer.steps]
+
+
+SECTIONS = passage(
+    "sections",
+    "Battery handbook\n\nWarranty\n\nTen years from the day of sale.\n\n"
+    "What does it weigh?\n\nWith its base some 104 kg.",
+    title="Battery handbook",
+)
+
+
+async def test_headings_and_questions_are_no_answers_but_say_what_follows_is_about():
+    answer = await answered("how long is the warranty", hits(SECTIONS))
+    assert answer.text == "Ten years from the day of sale."
+    answer = await answered("what does the battery weigh", hits(SECTIONS))
+    assert answer.text == "With its base some 104 kg."
+
+
 async def test_a_comparison_has_a_row_for_each_side():
     left = passage("left", "The Alpha battery weighs 52 kg.")
     right = passage("right", "The Beta battery weighs 104 kg.")
     found = hits(left, right, groups=("Alpha", "Beta"))
+    found = found[::-1]
     answer = await answered("weight of Alpha vs Beta battery", found, intent=Intent.COMPARISON)
     rows = [(row.side, [s.text for s in row.sentences]) for row in answer.comparison]
     assert rows == [("Alpha", [left.text]), ("Beta", [right.text])]
     assert answer.text == f"Alpha: {left.text}\nBeta: {right.text}"
+
+
+async def test_a_row_holds_what_is_said_of_its_side():
+    text = "The Alpha battery is for flats. The Beta battery is for houses. Both are blue."
+    both = passage("both", text)
+    found = (
+        Hit(both, 1.0, tuple(Provenance(1, "dense", 1, 1.0, side) for side in ("Alpha", "Beta"))),
+    )
+    answer = await answered("Alpha vs Beta battery", found, intent=Intent.COMPARISON)
+    rows = {row.side: [s.text for s in row.sentences] for row in answer.comparison}
+    assert rows["Alpha"] == ["The Alpha battery is for flats."]
+    assert rows["Beta"] == ["The Beta battery is for houses."]
 
 
 async def test_a_side_without_evidence_is_missing():
@@ -206,6 +241,9 @@ async def test_a_row_of_a_table_can_be_the_answer():
     table = "| property | value |\n| --- | --- |\n| weight | 52 kg |\n| price | 3,490 EUR |"
     answer = await answered("weight", hits(passage("table", table)))
     assert answer.sentences[0].text == "| weight | 52 kg |"
+    plain = "property | value\nweight | 52 kg\nprice | 3,490 EUR"
+    answer = await answered("weight", hits(passage("plain", plain)))
+    assert answer.sentences[0].text == "weight | 52 kg"
 
 
 TEXTS = st.text(st.sampled_from("ab 1.。!?\n|-#中文的\u3000{};"), max_size=120)
