@@ -60,6 +60,11 @@ def dated_fields(fields: Iterable[FieldSummary]) -> tuple[DatedField, ...]:
     return tuple(field for field in found if field is not None)
 
 
+def looks_across_periods(query: str) -> bool:
+    """Whether a query speaks of other periods than those it names (`than in previous years`)."""
+    return _OTHER_PERIODS.search(query) is not None
+
+
 def date_reasons(
     query: str, mentions: Sequence[DateMention], fields: Sequence[DatedField], num_names: int
 ) -> tuple[Reason, ...]:
@@ -74,7 +79,7 @@ def date_reasons(
     A query that looks across periods (`over time`, `previous quarters`) gets none, and one that
     names more sources than dates no limit in time: the date belongs to one of them.
     """
-    if _OTHER_PERIODS.search(query):
+    if looks_across_periods(query):
         return ()
     listed: dict[str, tuple[list[Scalar], list[str]]] = {}
     unlisted: list[DateMention] = []

@@ -13,9 +13,18 @@ from skills.language.words import STOP_WORDS
 from skills.stores.store import CollectionInfo, FieldSummary
 
 NEVER_FILTERED = frozenset(
-    {"tenant", "allowed_roles", "sensitive_flag", "confidence_level", "language", "lang"}
+    [
+        "tenant",
+        "allowed_roles",
+        "sensitive_flag",
+        "confidence_level",
+        "language",
+        "lang",
+        "fact_anchors",
+    ]
 )
-"""Fields that say who may read a passage or how it is written, not what it is about."""
+"""Fields that say who may read a passage or how it is written, not what it is about; and anchors,
+which are found in texts by pattern and never all of them."""
 
 _TOKEN = re.compile(rf"[{HAN}]|(?:(?![{HAN}])[^\W_])+")
 _HEAD = re.compile(r"\s+[|–—-]\s+|\s*[(（|]")

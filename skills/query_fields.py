@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from skills.dated_fields import DatedField, Reason, date_reasons, dated_fields, latest_first
+from skills.dated_fields import (
+    DatedField,
+    Reason,
+    date_reasons,
+    dated_fields,
+    latest_first,
+    looks_across_periods,
+)
 from skills.errors import RequestInvalid, SkillError
 from skills.gazetteer import NEVER_FILTERED, Gazetteer, Name, grouped, is_common
 from skills.language import asks_for_latest, dates
@@ -124,7 +131,8 @@ class FieldReader:
         reasons = [r for r in fields.reasons(text, today) if r.condition.field not in given]
         dated = {field.name for field in fields.dated}
         spoken_for = given.union(reason.condition.field for reason in reasons)
-        if asks_for_latest(text) and not dated & spoken_for:
+        wanted = asks_for_latest(text) and not looks_across_periods(text)
+        if wanted and not dated & spoken_for:
             reasons += await self._latest(request, fields, text, reasons)
         return reasons
 

@@ -126,6 +126,8 @@ async def test_the_latest_period_is_the_newest_that_exists():
     expected = {one_of("fiscal_year", 2023), one_of("fiscal_quarter", "Q1")}
     assert expected == await conditions(FILINGS, "sales in the latest quarter", periods=periods)
     assert set() == await conditions(FILINGS, "sales in the latest quarter", periods=())
+    compared = "sales in the latest quarter beside previous quarters"
+    assert set() == await conditions(FILINGS, compared, periods=periods)
 
 
 async def test_the_explanation_says_which_words_gave_which_condition():
