@@ -12,6 +12,13 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from policies.types import Intent
+from serve_app.answers.abstention import (
+    no_time,
+    not_answered,
+    nothing_found,
+    side_not_found,
+    unmentioned,
+)
 from serve_app.answers.candidates import Candidate, candidates
 from serve_app.answers.evidence import Scored, confidence, evidence, score
 from serve_app.answers.selection import MOST_SENTENCES, of_side, reading_order, select, steps
@@ -24,11 +31,12 @@ from serve_app.answers.types import (
     Citation,
     ComparedSide,
 )
+from skills.comparison import compared
 from skills.encoders.encoder import TextEncoder
 from skills.errors import SkillError, SkillFailed
 from skills.language import language_of
 from skills.resources import Resources
-from skills.types import Hit, Missing, MissingReason
+from skills.types import Hit, Missing
 
 _SHARE_OF_BUDGET = 0.8
 """What encoding may take of what is left; the rest is for the way back."""
@@ -101,14 +109,14 @@ class ExtractiveReader:
         hits = request.hits[: self._config.max_passages]
         found = candidates(hits)
         if not found:
-            return _abstention(_nothing_found(len(request.hits)), 0.0)
+            return _abstention(nothing_found(len(request.hits)), 0.0)
         affordable = int(budget_ms / self._sentence_ms) - 1
         if affordable < min(_FEWEST_SENTENCES, len(found)):
-            return _abstention(_no_time(budget_ms), 0.0)
+            return _abstention(no_time(budget_ms), 0.0)
         reading = self._read(request, hits, found, min(affordable, self._config.max_sentences))
         sure = confidence(evidence(request.query, reading.scored, reading.wanted))
         if sure < self._config.threshold:
-            return _abstention(_not_answered(reading), sure)
+            return _abstention(not_answered(reading.wanted, reading.found), sure)
         return _composed(reading, sure)
 
     def _read(
@@ -153,7 +161,7 @@ def promising(found: Sequence[Candidate], wanted: QueryTerms) -> list[Candidate]
 
 def _composed(reading: _Reading, sure: float) -> Answer:
     request = reading.request
-    missing = _unsaid(reading)
+    missing = unmentioned(reading.borne_out)
     if request.intent is Intent.COMPARISON:
         sides = _sides(request.query, request.hits)
         if len(sides) > 1:
@@ -164,9 +172,14 @@ def _composed(reading: _Reading, sure: float) -> Answer:
             told = tuple(_cited(candidate) for candidate in ordered)
             text = "\n".join(sentence.text for sentence in told)
             return _answer(text, told, missing, sure).model_copy(update={"steps": told})
-    chosen = reading_order(select(reading.scored, MOST_SENTENCES[request.intent]))
+    chosen = reading_order(select(reading.scored, _most(request.intent)))
     told = tuple(_cited(one.candidate) for one in chosen)
     return _answer(_joined(told), told, missing, sure)
+
+
+def _most(intent: Intent) -> int:
+    """Of an answer in one piece; a comparison without sides is an open question."""
+    return MOST_SENTENCES[Intent.OPEN_ENDED if intent is Intent.COMPARISON else intent]
 
 
 def _comparison(
@@ -183,19 +196,26 @@ def _comparison(
         cited = tuple(_cited(one.candidate) for one in reading_order(chosen))
         rows.append(ComparedSide(side=side, sentences=cited))
         if not chosen:
-            detail = f"no sentence about {side} was found; ask about it alone or add a source"
-            missing = (*missing, Missing(MissingReason.NO_EVIDENCE, side, detail))
+            missing = (*missing, side_not_found(side))
     told = tuple(dict.fromkeys(sentence for row in rows for sentence in row.sentences))
     text = "\n".join(f"{row.side}: {_joined(row.sentences)}" for row in rows if row.sentences)
     return _answer(text, told, missing, sure).model_copy(update={"comparison": tuple(rows)})
 
 
 def _sides(query: str, hits: Sequence[Hit]) -> dict[str, set[str]]:
-    """Passage ids of each side, in the order in which the query names them."""
+    """Passage ids of each side, in the order in which the query names them.
+
+    Where the plan did not search the sides apart, they are read off the query's wording and every
+    passage may speak of each.
+    """
     sides: dict[str, set[str]] = {}
     for hit in hits:
         for group in sorted({p.group for p in hit.provenance if p.group}):
             sides.setdefault(group, set()).add(hit.passage.id)
+    pair = compared(query)
+    if len(sides) < 2 and pair:
+        everything = {hit.passage.id for hit in hits}
+        return {pair.left: everything, pair.right: everything}
     asked = query.casefold()
     places = {side: asked.find(side.casefold()) for side in sides}
     order = sorted(sides, key=lambda side: places[side] if places[side] >= 0 else len(asked))
@@ -227,34 +247,3 @@ def _answer(
 
 def _abstention(why: Missing, sure: float) -> Answer:
     return _answer("", (), (why,), sure)
-
-
-def _unsaid(reading: _Reading) -> tuple[Missing, ...]:
-    """Dates, codes and numbers of the query that no passage has."""
-    return tuple(
-        Missing(MissingReason.NO_EVIDENCE, anchor.text, f"no passage found mentions {anchor.text}")
-        for anchor, found in reading.borne_out.items()
-        if not found
-    )
-
-
-def _nothing_found(num_hits: int) -> Missing:
-    detail = f"the {num_hits} passages found hold no text" if num_hits else "no passage was found"
-    advice = "; check the collection and its filters, or ingest a source about this"
-    return Missing(MissingReason.NO_EVIDENCE, "answer", detail + advice)
-
-
-def _no_time(budget_ms: float) -> Missing:
-    detail = f"{max(budget_ms, 0):.0f} ms were left for reading the passages; raise budget_ms"
-    return Missing(MissingReason.OVER_BUDGET, "answer", detail)
-
-
-def _not_answered(reading: _Reading) -> Missing:
-    said = frozenset(term for candidate in reading.found for term in candidate.terms)
-    unknown = [term for term in reading.wanted.weights if term not in said]
-    absent = f"; none of them mentions {', '.join(unknown[:5])}" if unknown else ""
-    detail = (
-        f"the passages found do not answer the query{absent}; "
-        "rephrase it, lift filters, or ingest a source about this"
-    )
-    return Missing(MissingReason.NO_EVIDENCE, "answer", detail)

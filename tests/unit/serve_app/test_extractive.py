@@ -160,6 +160,18 @@ async def test_a_comparison_has_a_row_for_each_side():
     assert answer.text == f"Alpha: {left.text}\nBeta: {right.text}"
 
 
+async def test_sides_are_read_off_the_wording_when_the_plan_made_none():
+    text = "The Alpha battery is for flats. The Beta battery is for houses. Both are blue."
+    found = hits(passage("both", text))
+    query = "What is the difference between the Alpha battery and the Beta battery?"
+    answer = await answered(query, found, intent=Intent.COMPARISON)
+    rows = [(row.side, [s.text for s in row.sentences]) for row in answer.comparison]
+    assert rows == [
+        ("Alpha battery", ["The Alpha battery is for flats."]),
+        ("Beta battery", ["The Beta battery is for houses."]),
+    ]
+
+
 async def test_a_row_holds_what_is_said_of_its_side():
     text = "The Alpha battery is for flats. The Beta battery is for houses. Both are blue."
     both = passage("both", text)
