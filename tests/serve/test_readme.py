@@ -24,6 +24,11 @@ def blocks(language):
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
+def quoted(answer):
+    """The sentences of a printed answer, without the list of sources under them."""
+    return re.split(r"\n\s*extractive:", answer)[0]
+
+
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
     """`tactician demo`, running, with what it has printed so far."""
@@ -65,6 +70,14 @@ def test_the_demo_answers_its_questions_with_citations_plan_and_times(demo):
     assert len(QUESTIONS) == printed.count("plan ")
     assert "[1]" in printed
     assert "No answer" not in printed
+    fact, how, comparison = (
+        part for part in re.split("|".join(map(re.escape, QUESTIONS)), printed)[1:]
+    )
+    # What a person who reads the sample corpus would accept, question by question.
+    assert "3.86 亿元" in quoted(fact)
+    assert "eight seconds" in quoted(how)
+    compared = quoted(comparison)
+    assert ("5.1 kWh" in compared and "10.2 kWh" in compared) or "only the H10" in compared
     assert re.search(r"first answer after \d+ s", printed)
     for page in ("/v1", "/docs", "/console"):
         assert url + page in printed
