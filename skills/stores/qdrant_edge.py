@@ -36,7 +36,14 @@ from skills.stores.index_version import vector_spaces
 from skills.stores.qdrant_filters import QdrantFilters
 from skills.stores.qdrant_points import SPARSE, point_id
 from skills.stores.qdrant_writer import QdrantIndexWriter
-from skills.stores.rankings import TIE_REACH, check_search, check_vector, is_cut_in_a_tie, ranking
+from skills.stores.rankings import (
+    TIE_REACH,
+    check_search,
+    check_vector,
+    is_cut_in_a_tie,
+    num_to_read,
+    ranking,
+)
 from skills.stores.store import (
     CollectionInfo,
     IndexWriter,
@@ -96,7 +103,7 @@ class QdrantEdgeStore:
         index_from: int = Field(default=10_000, ge=0)
         """Passages from which a vector graph is built. Below, comparing with every vector takes
         under a millisecond and loses nothing."""
-        kept_passages: int = Field(default=5000, ge=1)
+        kept_passages: int = Field(default=10_000, ge=1)
         """Passages of a version that are kept decoded, the last used ones."""
 
     def __init__(self, config: Config, resources: Resources) -> None:
@@ -251,6 +258,10 @@ def _answers(
         if is_cut_in_a_tie([point.score for point in points], requests[position].top_k)
     }
     found |= _ask(opened, requests, tied)
+    found = {
+        position: points[: num_to_read([p.score for p in points], requests[position].top_k)]
+        for position, points in found.items()
+    }
     ids = {cast("UUID", point.id) for points in found.values() for point in points}
     passages = opened.passages.of(ids)
     return {

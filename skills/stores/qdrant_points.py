@@ -14,17 +14,14 @@ fifty nested payloads take. Beside it lie flat values that filters and indexes u
 
 import functools
 import hashlib
-import math
 import uuid
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-import orjson
-
-from skills.errors import RequestInvalid
 from skills.stores.fields import FieldKind, field_values, is_time, keyword_of, parse_period
-from skills.types import FactAnchor, Passage, PassageMetadata, Scalar
+from skills.stores.passage_json import encode_passage
+from skills.types import Passage, Scalar
 
 PASSAGE = "p"
 DOCUMENT = "d"
@@ -42,7 +39,6 @@ SPARSE = "bm25"
 EVERYONE = "*"
 _POINTS = uuid.UUID("6f1c0a52-9d5e-5f0e-8f6b-6f7f0b6f2c11")
 _PREFIXES: Mapping[FieldKind, str] = {"keyword": "k_", "number": "n_", "time": "t_", "bool": "k_"}
-_TUPLES = ("domain_tags", "heading_path", "allowed_roles")
 
 
 def point_id(passage_id: str) -> str:
@@ -99,44 +95,3 @@ def _typed(name: str, values: tuple[Scalar, ...]) -> Iterable[tuple[str, list[An
         "time": [timestamp(p.start) for p in periods if p is not None],
     }
     return [(field_key(name, kind), found) for kind, found in by_kind.items() if found]
-
-
-def encode_passage(passage: Passage) -> str:
-    """The passage as one string.
-
-    Raises:
-        RequestInvalid: text that is no Unicode, or a number that JSON cannot hold.
-    """
-    about = passage.metadata
-    known = {
-        name: value
-        for name in PassageMetadata.__dataclass_fields__
-        if (value := getattr(about, name)) not in ("", (), None)
-    }
-    anchors = [(a.entity, a.attribute, a.value, a.unit, a.date) for a in about.fact_anchors]
-    row = (passage.id, passage.document_id, passage.text, passage.title, known, anchors)
-    known.pop("fact_anchors", None)
-    known["attributes"] = {
-        name: value
-        for name, value in about.attributes.items()
-        if not (isinstance(value, float) and not math.isfinite(value))
-    }
-    try:
-        return orjson.dumps(row).decode()
-    except TypeError as error:
-        raise RequestInvalid("passage", f"{passage.id!r} cannot be stored: {error}") from error
-
-
-def decode_passage(encoded: str) -> Passage:
-    """The passage that `encode_passage` wrote."""
-    passage_id, document_id, text, title, known, anchors = orjson.loads(encoded)
-    for name in _TUPLES:
-        if name in known:
-            known[name] = tuple(known[name])
-    known["attributes"] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in known["attributes"].items()
-    }
-    facts = tuple(FactAnchor(*anchor) for anchor in anchors)
-    metadata = PassageMetadata(**known, fact_anchors=facts)
-    return Passage(passage_id, document_id, text, title, metadata)

@@ -24,11 +24,19 @@ from skills.stores.index_version import (
     unknown_version,
     vector_spaces,
 )
+from skills.stores.passage_json import decode_passage
 from skills.stores.qdrant_api import QdrantApi, QdrantConnection
 from skills.stores.qdrant_filters import QdrantFilters
-from skills.stores.qdrant_points import PASSAGE, SPARSE, decode_passage, point_id
+from skills.stores.qdrant_points import PASSAGE, SPARSE, point_id
 from skills.stores.qdrant_writer import QdrantIndexWriter
-from skills.stores.rankings import TIE_REACH, check_search, check_vector, is_cut_in_a_tie, ranking
+from skills.stores.rankings import (
+    TIE_REACH,
+    check_search,
+    check_vector,
+    is_cut_in_a_tie,
+    num_to_read,
+    ranking,
+)
 from skills.stores.server_making import ServerVersionInMaking, physical, read_record
 from skills.stores.store import (
     CollectionInfo,
@@ -261,8 +269,10 @@ class QdrantServerStore:
         }
         found |= await self._ask(record, requests, tied)
         for position, scored in found.items():
-            hits = [(score, decode_passage(payload[PASSAGE])) for score, payload in scored]
-            rankings[position] = ranking(hits, batch[position].top_k)
+            top_k = batch[position].top_k
+            read = scored[: num_to_read([score for score, _ in scored], top_k)]
+            hits = [(score, decode_passage(payload[PASSAGE])) for score, payload in read]
+            rankings[position] = ranking(hits, top_k)
         return rankings
 
     async def _ask(

@@ -1,5 +1,7 @@
 """What all stores do with searches before and with hits after their engine."""
 
+import operator
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 
 from skills.errors import RequestInvalid
@@ -58,3 +60,12 @@ def is_cut_in_a_tie(scores: Sequence[float], top_k: int) -> bool:
         top_k: ranks wanted.
     """
     return len(scores) > top_k and scores[-1] == scores[top_k - 1]
+
+
+def num_to_read(scores: Sequence[float], top_k: int) -> int:
+    """How many of the hits, best first, may be among the first `top_k`: those, and all that score
+    as much as the last of them.
+    """
+    if len(scores) <= top_k:
+        return len(scores)
+    return bisect_right(scores, -scores[top_k - 1], key=operator.neg)

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from skills.errors import RequestInvalid
 from skills.stores.fields import FieldTally, field_values
 from skills.stores.index_version import VectorSpace
-from skills.stores.qdrant_points import READERS, SECRECY, TENANT, decode_passage
+from skills.stores.passage_json import decode_passage
+from skills.stores.qdrant_points import READERS, SECRECY, TENANT
 from skills.stores.store import FieldSummary, FloatArray, IndexedPassage
 
 
