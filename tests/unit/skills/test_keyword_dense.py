@@ -3,10 +3,12 @@ from pathlib import Path
 
 import pytest
 
+from skills.dense import DenseSkill
 from skills.errors import SkillMisconfigured, SkillUnavailable
 from skills.registry import SkillRegistry
 from skills.resources import Component, Resources, ResourceSettings
 from skills.skill import SkillRequest
+from skills.stores.store import IndexedPassage
 from skills.types import Caller, Condition, Filters
 from tests.contract.skill_contract import RetrievingSkillContract
 from tests.contract.store_contract import LIBRARY
@@ -93,3 +95,78 @@ class TestDenseSkill(_Retrieving):
         assert ["a", "b", "心"] == seen
         assert results[0].hits == results[2].hits
         assert results[0].hits != results[1].hits
+
+
+class TestDenseSkillWithTwoEncoders(RetrievingSkillContract):
+    """The fast encoder counts letters in 8 buckets, the strong one in 4,096."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def place(cls):
+        with tempfile.TemporaryDirectory(dir=FAST_DISK) as folder:
+            resources = cls.resources(Path(folder))
+            fast, strong = resources.encoder("fast"), resources.encoder("strong")
+            writer = resources.store().writer(
+                "c", {"dense": (fast.id, fast.dim), "strong": (strong.id, strong.dim)}
+            )
+            writer.upsert(
+                [
+                    IndexedPassage(
+                        each,
+                        {
+                            "dense": fast.encode([each.text], "passage")[0],
+                            "strong": strong.encode([each.text], "passage")[0],
+                        },
+                        "h1",
+                    )
+                    for each in LIBRARY
+                ]
+            )
+            writer.commit()
+            yield Path(folder)
+
+    @staticmethod
+    def resources(home):
+        encoders = {
+            name: Component(
+                class_path="skills.encoders.hashing.HashingEncoder", init_params={"dim": dim}
+            )
+            for name, dim in (("fast", 8), ("strong", 4096))
+        }
+        return Resources(ResourceSettings(home=home, cache=home / "cache", encoders=encoders))
+
+    def make_skill(self, place, recall):
+        config = DenseSkill.Config.model_validate(
+            {"encoder": "fast", "refine": {"encoder": "strong", "recall": recall}}
+        )
+        return DenseSkill(config, self.resources(place))
+
+    @pytest.fixture
+    def skill(self, place):
+        return self.make_skill(place, 200)
+
+    def good_request(self, **changed):
+        plain = {"query": "bananas sold", "collection": "c", "top_k": 4, "budget_ms": 1000}
+        return SkillRequest(**(plain | changed))
+
+    async def test_the_strong_encoder_decides_the_order(self, skill, place):
+        strong = self.resources(place).encoder("strong")
+        query = strong.encode(["bananas sold"], "query")[0]
+        cosines = strong.encode([each.text for each in LIBRARY], "passage") @ query
+        (result,) = await skill.run([self.good_request()])
+        assert sorted(cosines.tolist(), reverse=True) == pytest.approx(
+            [hit.score for hit in result.hits], abs=1e-5
+        )
+
+    async def test_the_fast_encoder_decides_who_is_asked(self, place):
+        fast = self.resources(place).encoder("fast")
+        query = fast.encode(["bananas sold"], "query")[0]
+        cosines = fast.encode([each.text for each in LIBRARY], "passage") @ query
+        recalled = {LIBRARY[i].id for i in (-cosines).argsort()[:2]}
+        (result,) = await self.make_skill(place, 2).run([self.good_request(top_k=2)])
+        assert recalled == {hit.passage.id for hit in result.hits}
+
+    async def test_filters_and_caller_hold_for_both(self, skill):
+        only = Filters((Condition("language", any_of=("zh",)),))
+        (result,) = await skill.run([self.good_request(filters=only)])
+        assert ["zh-mi"] == [hit.passage.id for hit in result.hits]
