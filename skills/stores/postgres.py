@@ -215,7 +215,7 @@ class PostgresStore:
                 record = await self._record(connection, search.collection, search.version)
                 return await self._ranked(connection, record, batch)
         except SkillError as error:
-            if self._postgres.is_missing_table(error):
+            if self._postgres.is_missing_version(error):
                 gone = unknown_version(search.collection, search.version or "current")
                 return dict.fromkeys(batch, gone)
             return dict.fromkeys(batch, error)

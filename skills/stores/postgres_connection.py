@@ -17,6 +17,8 @@ from skills.errors import (
 )
 
 IndexKind = Literal["hnsw", "ivfflat", "none"]
+VERSION_TABLE = "passages_"
+"""How the name of a table begins that holds a version."""
 _SCANNED_TUPLES = 200_000
 """How far an index scan goes on when filters throw most of what it finds away."""
 
@@ -124,9 +126,11 @@ class Postgres:
             await self._pool.close()
             self._pool = None
 
-    def is_missing_table(self, error: SkillError) -> bool:
-        """Whether an error of ours comes from a table that is not there."""
-        return isinstance(error.__cause__, self._psycopg.errors.UndefinedTable)
+    def is_missing_version(self, error: SkillError) -> bool:
+        """Whether an error of ours comes from the table of a version that is not there any more."""
+        cause = error.__cause__
+        is_table = isinstance(cause, self._psycopg.errors.UndefinedTable)
+        return is_table and VERSION_TABLE in str(cause)
 
     @contextlib.contextmanager
     def translated(self) -> Iterator[None]:

@@ -16,7 +16,7 @@ from skills.stores.index_version import (
     now,
 )
 from skills.stores.passage_json import encode_passage
-from skills.stores.postgres_connection import Postgres, quoted
+from skills.stores.postgres_connection import VERSION_TABLE, Postgres, quoted
 from skills.stores.postgres_filters import sound, stored_fields
 from skills.stores.store import CollectionInfo, IndexedPassage
 from skills.stores.version_summary import VersionSummary, checked_vectors
@@ -28,7 +28,7 @@ _LOCK_TIMEOUT_MS = 2000
 def table_of(schema: str, collection: str, version: str) -> str:
     """The table that holds a version."""
     digest = hashlib.sha256(collection.encode()).hexdigest()[:10]
-    return f"{quoted(schema)}.{quoted(f'passages_{digest}_{version}')}"
+    return f"{quoted(schema)}.{quoted(f'{VERSION_TABLE}{digest}_{version}')}"
 
 
 def vector_column(name: str) -> str:
