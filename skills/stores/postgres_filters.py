@@ -118,7 +118,7 @@ def _span(clause: Clause, span: Span, is_row: bool) -> tuple[str, list[Any]]:
     part = "n" if clause.kind == "number" else "t"
     name = json.dumps(sound(clause.field), ensure_ascii=False)
     text = " && ".join(f"@ {sign} {_plain(value)}" for sign, value in bounds)
-    return "p.fields @? %s::jsonpath", [f"$.{part}.{name}[*] ? ({text})"]
+    return "jsonb_path_exists(p.fields, %s::jsonpath)", [f"$.{part}.{name}[*] ? ({text})"]
 
 
 def _plain(value: float | datetime) -> str:

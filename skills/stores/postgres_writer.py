@@ -23,6 +23,9 @@ from skills.stores.version_summary import VersionSummary, checked_vectors
 
 _BATCH = 500
 _LOCK_TIMEOUT_MS = 2000
+_INLINE_BYTES = 6000
+"""Vectors up to this size together lie in the row itself. Out of line the planner does not see what
+reading them costs: a search by year over 20,000 passages took 63 ms instead of 9."""
 
 
 def table_of(schema: str, collection: str, version: str) -> str:
@@ -201,8 +204,11 @@ class PostgresIndexWriter:
         table = table_of(self._schema, self._collection, self._version)
         if self._is_made:
             return table
+        inline = 4 * sum(space.dim for space in self._spaces.values()) <= _INLINE_BYTES
+        storage = " STORAGE PLAIN" if inline else ""
         vectors = "".join(
-            f", {vector_column(name)} vector({space.dim})" for name, space in self._spaces.items()
+            f", {vector_column(name)} vector({space.dim}){storage}"
+            for name, space in self._spaces.items()
         )
         self._connection.execute("BEGIN")
         self._connection.execute(
