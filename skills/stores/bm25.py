@@ -6,13 +6,14 @@ import re
 import unicodedata
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from qdrant_edge import Bm25, Bm25Config, TokenizerType
 
+from skills.domain_dictionary import NO_DICTIONARY, Concept, DomainDictionary
 from skills.types import Passage
 
 TERM_SATURATION = 1.2
@@ -28,14 +29,11 @@ class Terms:
     """The terms of one text, each once."""
 
     indices: NDArray[np.uint32]
-    """Hashes of the stemmed words and of the numbers, ascending."""
+    """Hashes of the stemmed words, of the numbers and of the concepts, ascending."""
     counts: NDArray[np.float32]
     """How often each occurs, whole numbers from 1."""
-
-    @property
-    def length(self) -> int:
-        """Number of words, stop words left out."""
-        return round(float(self.counts.sum()))
+    length: int
+    """Number of words and numbers, stop words left out."""
 
 
 def indexed_text(passage: Passage) -> str:
@@ -60,21 +58,48 @@ class Bm25Terms:
             Bm25Config(tokenizer=TokenizerType.Multilingual, language="english", k=_COUNTING, b=0.0)
         )
 
-    def count(self, text: str) -> Terms:
-        """Cut a text. Same text, same terms."""
+    def count(self, text: str, dictionary: DomainDictionary = NO_DICTIONARY) -> Terms:
+        """Cut a text; each concept of the dictionary that it names is a term too. Same text and
+        dictionary, same terms.
+        """
         words = self._model.embed_document(_sound(text))
         weights = np.asarray(words.values, np.float64)
         counts = np.rint(weights * _COUNTING / (_COUNTING + 1 - weights))
         tally = Counter(dict(zip(words.indices, counts.tolist(), strict=True)))
         tally.update(_number_terms(text))
+        length = int(sum(tally.values()))
+        tally.update(_concept_term(m.concept) for m in dictionary.mentions(text))
         indices = np.fromiter(tally, np.uint32, len(tally))
         order = np.argsort(indices)
         occurrences = np.fromiter(tally.values(), np.float32, len(tally))
-        return Terms(indices[order], occurrences[order])
+        return Terms(indices[order], occurrences[order], length)
 
-    def query(self, text: str) -> list[int]:
-        """The terms of a query, each once, ascending; every one weighs 1."""
-        return sorted({*self._model.embed_query(_sound(text)).indices, *_number_terms(text)})
+    def query(
+        self,
+        text: str,
+        dictionary: DomainDictionary = NO_DICTIONARY,
+        indexed: Collection[str] = (),
+    ) -> list[int]:
+        """The terms of a query, each once, ascending; every one weighs 1.
+
+        Args:
+            text: the query.
+            dictionary: as it is now.
+            indexed: ids of the concepts that the index was made with; a concept it does not know is
+                searched by all its words.
+        """
+        found = {*self._model.embed_query(_sound(text)).indices, *_number_terms(text)}
+        for mention in dictionary.mentions(text):
+            if mention.concept.id in indexed:
+                found.add(_concept_term(mention.concept))
+            else:
+                for form in mention.concept.forms:
+                    found.update(self.query(form))
+        return sorted(found)
+
+
+def _concept_term(concept: Concept) -> int:
+    return zlib.crc32(b"concept:" + concept.id.encode())
 
 
 def _sound(text: str) -> str:
@@ -122,7 +147,7 @@ def unweigh(
     """
     stored = np.asarray(weights, np.float64)
     counts = stored * _saturation(length, mean_length) / (TERM_SATURATION + 1 - stored)
-    return Terms(np.asarray(indices, np.uint32), np.rint(counts).astype(np.float32))
+    return Terms(np.asarray(indices, np.uint32), np.rint(counts).astype(np.float32), length)
 
 
 def _saturation(length: int, mean_length: float) -> float:

@@ -143,6 +143,8 @@ class EdgeVersionInMaking:
 
     def weigh(self, terms: Mapping[str, SparseTerms]) -> None:
         """Replace the terms of points."""
+        if not terms:
+            return
         changed = [PointVectors(name, {SPARSE: _sparse(each)}) for name, each in terms.items()]
         self._shard().update(UpdateOperation.update_vectors(changed))
 

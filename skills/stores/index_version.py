@@ -77,6 +77,8 @@ class VersionRecord(BaseModel):
     """Words of a passage, on average: the one that the BM25 weights were made with."""
     guards: tuple[str, ...]
     """Payload keys of the access rules that any passage uses."""
+    concepts: frozenset[str] = frozenset()
+    """Ids of the concepts that its texts were searched for."""
     previous: str = ""
     """The version that this one replaced."""
 

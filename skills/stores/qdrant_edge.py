@@ -8,6 +8,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar, cast
 from uuid import UUID
 
@@ -26,6 +27,7 @@ from qdrant_edge import (
     SparseVector,
 )
 
+from skills.domain_dictionary import DICTIONARY, DictionaryFile
 from skills.errors import RequestInvalid, SkillError, SkillFailed, SkillUnavailable
 from skills.resources import Resources
 from skills.stores.bm25 import Bm25Terms
@@ -103,6 +105,8 @@ class QdrantEdgeStore:
         index_from: int = Field(default=10_000, ge=0)
         """Passages from which a vector graph is built. Below, comparing with every vector takes
         under a millisecond and loses nothing."""
+        dictionary: Path | None = None
+        """The domain dictionary; None is `dictionary.yaml` in the home directory."""
         kept_passages: int = Field(default=10_000, ge=1)
         """Passages of a version that are kept decoded, the last used ones."""
 
@@ -112,6 +116,7 @@ class QdrantEdgeStore:
         self._versions = EdgeVersions(self._home, config.kept_passages)
         self._filters: QdrantFilters[Any, Filter] = QdrantFilters(_EdgeVocabulary())
         self._terms = Bm25Terms()
+        self._dictionary = DictionaryFile(config.dictionary or self._home / DICTIONARY)
 
     async def collections(self) -> list[CollectionInfo]:
         """All collections at their current version, by name."""
@@ -181,7 +186,9 @@ class QdrantEdgeStore:
         spaces = vector_spaces(vectors, multi)
         directory = self._versions.directory(collection)
         return QdrantIndexWriter(
-            EdgeVersionInMaking(directory, spaces, self._config.index_from), spaces
+            EdgeVersionInMaking(directory, spaces, self._config.index_from),
+            spaces,
+            self._dictionary.current(),
         )
 
     def _nearest(self, opened: OpenVersion, search: VectorSearch) -> Any:
@@ -189,7 +196,8 @@ class QdrantEdgeStore:
         return Query.Nearest(search.vector.tolist(), using=search.vector_name)
 
     def _matching(self, opened: OpenVersion, search: KeywordSearch) -> Any:
-        terms = self._terms.query(search.text)
+        concepts = opened.record.concepts
+        terms = self._terms.query(search.text, self._dictionary.current(), concepts)
         if not terms:
             return None
         return Query.Nearest(SparseVector(terms, [1.0] * len(terms)), using=SPARSE)

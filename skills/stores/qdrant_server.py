@@ -7,11 +7,13 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 from cachetools import LRUCache
 from pydantic import Field
 
+from skills.domain_dictionary import DICTIONARY, DictionaryFile
 from skills.errors import RequestInvalid, SkillError
 from skills.resources import Resources
 from skills.stores.bm25 import Bm25Terms
@@ -85,6 +87,8 @@ class QdrantServerStore:
     class Config(QdrantConnection):
         """The server, and how quickly its new versions are noticed."""
 
+        dictionary: Path | None = None
+        """The domain dictionary; None is `dictionary.yaml` in the home directory."""
         current_for_s: float = Field(default=1.0, ge=0)
         """How long this process may go on with a version after another one replaced it."""
 
@@ -93,6 +97,8 @@ class QdrantServerStore:
         self._api = QdrantApi(config)
         self._filters: QdrantFilters[Any, Any] = QdrantFilters(_ServerVocabulary(self._api))
         self._terms = Bm25Terms()
+        home = resources.settings.home
+        self._dictionary = DictionaryFile(config.dictionary or home / DICTIONARY)
         self._records: LRUCache[tuple[str, str], VersionRecord] = LRUCache(_RECORDS_KEPT)
         self._current: dict[str, str] = {}
         self._asked = float("-inf")
@@ -163,7 +169,7 @@ class QdrantServerStore:
         check_name(collection)
         spaces = vector_spaces(vectors, multi)
         making = ServerVersionInMaking(self._api.for_writing(), collection, spaces, self._forget)
-        return QdrantIndexWriter(making, spaces)
+        return QdrantIndexWriter(making, spaces, self._dictionary.current())
 
     def _forget(self) -> None:
         self._asked = float("-inf")
@@ -205,7 +211,8 @@ class QdrantServerStore:
         return {"query": search.vector.tolist(), "using": search.vector_name}
 
     def _matching(self, record: VersionRecord, search: KeywordSearch) -> dict[str, Any] | None:
-        terms = self._terms.query(search.text)
+        dictionary = self._dictionary.current()
+        terms = self._terms.query(search.text, dictionary, record.concepts)
         if not terms:
             return None
         sparse = self._api.models.SparseVector(indices=terms, values=[1.0] * len(terms))

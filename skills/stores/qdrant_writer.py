@@ -9,9 +9,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from skills.domain_dictionary import DomainDictionary
 from skills.stores.bm25 import Bm25Terms, Terms, indexed_text, unweigh, weigh
 from skills.stores.fields import FieldKind
 from skills.stores.index_version import VectorSpace, VersionRecord, now
+from skills.stores.passage_json import decode_passage
 from skills.stores.qdrant_points import (
     CONTENT_HASH,
     DOCUMENT,
@@ -23,6 +25,7 @@ from skills.stores.qdrant_points import (
 )
 from skills.stores.store import CollectionInfo, FloatArray, IndexedPassage
 from skills.stores.version_summary import VersionSummary, checked_vectors
+from skills.types import Passage
 
 BATCH = 256
 _MEAN_LENGTH_TOLERANCE = 0.01
@@ -114,8 +117,14 @@ class VersionInMaking(Protocol):
 class QdrantIndexWriter:
     """One new version. The current one is copied when the first change comes, not before."""
 
-    def __init__(self, making: VersionInMaking, vectors: Mapping[str, VectorSpace]) -> None:
+    def __init__(
+        self,
+        making: VersionInMaking,
+        vectors: Mapping[str, VectorSpace],
+        dictionary: DomainDictionary,
+    ) -> None:
         self._making = making
+        self._dictionary = dictionary
         self._spaces = dict(vectors)
         self._terms = Bm25Terms()
         self._mean_length = making.base.mean_length if making.base else 0.0
@@ -143,7 +152,7 @@ class QdrantIndexWriter:
         if not changed:
             return
         vectors = [checked_vectors(given, self._spaces) for given in changed]
-        terms = [self._terms.count(indexed_text(given.passage)) for given in changed]
+        terms = [self._count(given.passage) for given in changed]
         self._mean_length = self._mean_length or max(1.0, float(np.mean([t.length for t in terms])))
         self._making.put(
             [
@@ -163,11 +172,16 @@ class QdrantIndexWriter:
             self._making.drop(document_ids[start : start + BATCH])
 
     def commit(self) -> CollectionInfo:
-        """Make the version durable, then current. Without changes the old version stays."""
+        """Make the version durable, then current. Without changes, in passages or in the domain
+        dictionary, the old version stays.
+        """
         base = self._making.base
-        if base is not None and not self._making.is_changed:
+        has_new_words = base is not None and base.concepts != self._dictionary.ids
+        if base is not None and not (self._making.is_changed or has_new_words):
             self._making.close()
             return base.info
+        if has_new_words:
+            self._count_again()
         summary = VersionSummary()
         for page in self._making.pages([PASSAGE, NUM_WORDS]):
             for point in page:
@@ -184,6 +198,20 @@ class QdrantIndexWriter:
     def abort(self) -> None:
         """Throw the version away; after `commit` nothing is left to throw away."""
         self._making.close()
+
+    def _count(self, passage: Passage) -> Terms:
+        return self._terms.count(indexed_text(passage), self._dictionary)
+
+    def _count_again(self) -> None:
+        """Search every text for the concepts of the dictionary as it is now."""
+        for page in self._making.pages([PASSAGE], with_terms=True):
+            changed = {}
+            for point in page:
+                counted = self._count(decode_passage(point.payload[PASSAGE]))
+                before = point.terms.indices if point.terms else []
+                if sorted(before) != counted.indices.tolist():
+                    changed[point.id] = SparseTerms.of(counted, self._mean_length)
+            self._making.weigh(changed)
 
     def _weigh_again(self, mean_length: float, tolerance: float) -> None:
         before = self._mean_length or 1.0
@@ -216,5 +244,6 @@ class QdrantIndexWriter:
             vectors=self._spaces,
             mean_length=self._mean_length,
             guards=summary.guards,
+            concepts=self._dictionary.ids,
             previous=base.info.version if base else "",
         )

@@ -148,6 +148,7 @@ class ServerVersionInMaking:
     def weigh(self, terms: Mapping[str, SparseTerms]) -> None:
         """Replace the terms of points."""
         if terms:
+            self._make()
             self._run(self._api.weigh(self._own, terms))
 
     def index(self, kinds: Mapping[str, FieldKind]) -> None:

@@ -4,13 +4,15 @@ from pathlib import Path
 
 from skills.stores.qdrant_edge import QdrantEdgeStore
 from tests.contract.store_contract import (
+    LIBRARY,
+    DictionaryContract,
     KeywordStoreContract,
     MultiVectorContract,
     VectorStoreContract,
     VectorWritingContract,
     WritableStoreContract,
 )
-from tests.contract.store_passages import FAST_DISK, resources
+from tests.contract.store_passages import FAST_DISK, ids, resources, words, write
 
 
 class OnEdge:
@@ -33,3 +35,17 @@ class TestEdgeVectors(OnEdge, VectorStoreContract, VectorWritingContract):
 
 class TestEdgeMultiVectors(OnEdge, MultiVectorContract):
     pass
+
+
+class TestEdgeDictionary(OnEdge, DictionaryContract):
+    def open_store_with(self, place, dictionary):
+        config = QdrantEdgeStore.Config(dictionary=dictionary)
+        return QdrantEdgeStore(config, resources(place))
+
+
+async def test_the_dictionary_of_the_home_directory_is_used(tmp_path):
+    (tmp_path / "dictionary.yaml").write_text(DictionaryContract.TRADE, encoding="utf-8")
+    store = QdrantEdgeStore(QdrantEdgeStore.Config(), resources(tmp_path))
+    write(store, LIBRARY)
+    (ranking,) = await store.match([words("MI")])
+    assert {"zh-mi", "en-mi"} == set(ids(ranking))

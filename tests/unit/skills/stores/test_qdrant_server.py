@@ -14,6 +14,7 @@ from skills.stores.qdrant_server import QdrantServerStore
 from skills.stores.server_making import LEASE_S, ServerVersionInMaking
 from tests.contract.store_contract import (
     LIBRARY,
+    DictionaryContract,
     KeywordStoreContract,
     MultiVectorContract,
     VectorStoreContract,
@@ -55,6 +56,11 @@ class TestLocalVectors(OnClient, VectorStoreContract, VectorWritingContract):
 
 class TestLocalMultiVectors(OnClient, MultiVectorContract):
     pass
+
+
+class TestLocalDictionary(OnClient, DictionaryContract):
+    def open_store_with(self, place, dictionary):
+        return opened(**place, timeout_s=30, dictionary=dictionary)
 
 
 async def test_a_dead_writer_loses_its_lock_after_the_lease(tmp_path):
