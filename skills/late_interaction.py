@@ -30,7 +30,7 @@ class LateInteractionParams(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    weight: float = Field(default=1, ge=0, allow_inf_nan=False)
+    weight: float = Field(default=0.5, ge=0, allow_inf_nan=False)
     """What the token matches count beside the score that a candidate comes with."""
 
 
@@ -46,7 +46,7 @@ class LateInteractionSkill:
         store: str = "default"
         vector_name: str = "late"
         """The collection's vector that holds token vectors, when it has one."""
-        cached_tokens: int = Field(default=100_000, ge=0)
+        cached_tokens: int = Field(default=50_000, ge=0)
         """Token vectors of passages that are kept, at 2 bytes a dimension."""
         batch_size: int = Field(default=4, ge=1)
         """Passages that are encoded at once; between batches the budget is looked at."""

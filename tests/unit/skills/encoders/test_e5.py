@@ -167,12 +167,6 @@ def test_token_vectors_match_a_passage_that_says_the_same(e5):
     assert scores[1] > scores[0]
 
 
-def test_the_length_of_token_vectors_names_their_space(cache):
-    built = encoder(cache, token_dim=64)
-    assert 64 == built.token_dim == built.encode_tokens(["a"], "query")[0].shape[1]
-    assert built.token_id != encoder(cache).token_id
-
-
 def test_the_engine_of_the_wheel_has_no_token_vectors_and_says_so(wheel):
     with pytest.raises(SkillUnavailable, match="ONNX Runtime"):
         wheel.encode_tokens(["a"], "query")
