@@ -76,7 +76,7 @@ class LinearRewardModel:
         known = [plan in self.plans for plan in plans]
         phi = np.stack([self._phi(x, plan) for plan in plans], axis=1)
         expected = self.mean(x, plans)
-        spread = np.einsum("npi,ij,nqj->npq", phi, covariance, phi, optimize=True)
+        spread = phi @ covariance @ phi.transpose(0, 2, 1)
         own = self.settings.plan_spread**2 + (self.settings.interaction_spread**2) * (x**2).sum(1)
         for i, seen in enumerate(known):
             if not seen:

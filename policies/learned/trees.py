@@ -139,12 +139,15 @@ class TreeRewardModel:
         self.linear.learn(x, plans, rewards, weights)
 
     def contributions(self, x: np.ndarray, plan: str, other: str) -> np.ndarray:
-        """See `RewardModel.contributions`; Shapley values of the trees."""
+        """See `RewardModel.contributions`; of the trees by the paths that were taken (Saabas): it
+        is asked for with every decision and takes half the time of Shapley values.
+        """
         linear = self.linear.contributions(x, plan, other)
         if plan not in self.plans or other not in self.plans or not self.shrinkage.slope:
             return linear
         rows = _rows(x[None], len(self.plans))[[self.plans.index(plan), self.plans.index(other)]]
-        values = self.booster.predict(_xgboost().DMatrix(rows), pred_contribs=True)
+        data = _xgboost().DMatrix(rows, nthread=1)
+        values = self.booster.predict(data, pred_contribs=True, approx_contribs=True)
         difference = (values[0] - values[1])[: len(x)].astype(np.float64)
         result: np.ndarray = linear + self.shrinkage.slope * difference
         return result
@@ -174,6 +177,7 @@ def _boost(
         _rows(x[rows], len(training.plans))[known],
         label=target[rows].ravel()[known],
         weight=np.repeat(training.weights[rows], len(training.plans))[known],
+        nthread=1,
     )
     parameters = {
         "max_depth": settings.depth,
