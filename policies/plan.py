@@ -8,8 +8,10 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from policies.errors import PlanInvalid
+from skills.plugins import installed_folders
 
 PLANS = Path(__file__).parent / "plans"
+ENTRY_POINTS = "tactician.plans"
 
 
 class Call(BaseModel):
@@ -121,3 +123,11 @@ def load_plans(directories: Iterable[Path] = (PLANS,)) -> dict[str, Plan]:
             here.add(plan.name)
             plans[plan.name] = plan
     return plans
+
+
+def known_plans(directories: Iterable[Path] = ()) -> dict[str, Plan]:
+    """The shipped plans, then those of installed plug-ins, then the given directories; the later
+    one wins. Raises like `load_plans`, and `SkillMisconfigured` for a plug-in that cannot be
+    imported.
+    """
+    return load_plans((PLANS, *installed_folders(ENTRY_POINTS), *directories))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from policies.experience.digests import Digester
-from policies.plan import PLANS, load_plans
+from policies.plan import known_plans
 from serve_app.calls import CoalescedTarget, Coalescing, DirectTarget, Send, inline_send
 from serve_app.config import TacticianConfig
 from serve_app.execution.executor import Executor
@@ -49,7 +49,7 @@ def build_graph(config: TacticianConfig, registry: SkillRegistry, send_of: SendO
     for name in skill_names(config, registry):
         fuses = registry[name].kind is SkillKind.FUSE
         targets[name] = (DirectTarget if fuses else CoalescedTarget)(name, send_of(SKILL + name))
-    plans = load_plans((PLANS, *config.plan_dirs))
+    plans = known_plans(config.plan_dirs)
     return Graph(
         analyzer=CoalescedTarget(ANALYZER, send_of(ANALYZER)),
         orchestrator=CoalescedTarget(ORCHESTRATOR, send_of(ORCHESTRATOR)),

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import cast
 
 from skills.errors import SkillMisconfigured
-from skills.manifest import SkillManifest, load_manifest, load_manifests
+from skills.manifest import SkillManifest, load_manifests
+from skills.plugins import installed_folders
 from skills.resources import Resources, build, load_class
 from skills.skill import Skill
 
@@ -28,7 +28,7 @@ class SkillRegistry:
         """The catalogue, then installed plug-ins, then the given directories; the later one
         wins.
         """
-        return cls(load_manifests([CATALOG]) | _installed_manifests() | load_manifests(directories))
+        return cls(load_manifests((CATALOG, *installed_folders(ENTRY_POINTS), *directories)))
 
     def build(self, skill_id: str, resources: Resources) -> Skill:
         """Build a skill.
@@ -55,19 +55,6 @@ class SkillRegistry:
 
     def __contains__(self, skill_id: str) -> bool:
         return skill_id in self.manifests
-
-
-def _installed_manifests() -> dict[str, SkillManifest]:
-    """Manifests of installed packages: each entry point names a package or module beside its YAML
-    files.
-    """
-    found: dict[str, SkillManifest] = {}
-    for point in entry_points(group=ENTRY_POINTS):
-        module = point.load()
-        for path in sorted(Path(str(module.__file__)).parent.glob("*.yaml")):
-            manifest = load_manifest(path)
-            found[manifest.skill_id] = manifest
-    return found
 
 
 def _sorted_by_dependency(manifests: Mapping[str, SkillManifest]) -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from policies.errors import PolicyError
 from policies.modes import Mode, choose_in_mode
-from policies.plan import PLANS, load_plans
+from policies.plan import known_plans
 from policies.policy import Policy
 from policies.registry.registry import PolicyRegistry
 from policies.registry.store import DirectoryStore
@@ -46,7 +46,7 @@ class OrchestratorPart:
     @classmethod
     def build(cls, config: TacticianConfig) -> Self:
         """The policies that the configuration names."""
-        plans = load_plans((PLANS, *config.plan_dirs))
+        plans = known_plans(config.plan_dirs)
         chosen = load_rules(config.rules_file or RULES, plans)
         rules = RulesPolicy(chosen, config.policy.exploration)
         learned = PolicySwitch(policy_registry(config), rules)
