@@ -1,17 +1,22 @@
 """Whether a trained policy may be published: held against the incumbent on later requests."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from policies.evaluation.interval import paired_interval
 from policies.learned.policy import LearnedPolicy
 from policies.learning.log import RewardedLog, request_of
 from policies.offpolicy.estimators import Estimate, EstimatorSettings, Method, difference
 from policies.offpolicy.logged import Logged
 from policies.policy import Policy
+from policies.replay.matrix import ReplayMatrix
 from policies.types import DecisionRequest, Intent
+
+_MIN_OF_INTENT = 50
+"""Requests of an intent before it has an estimate of its own."""
 
 
 class PublicationSettings(BaseModel):
@@ -28,6 +33,8 @@ class PublicationSettings(BaseModel):
     rare_share: float = Field(default=0.02, ge=0, le=1)
     must_gain: float = Field(default=0.0)
     """Lower end of the interval that has to be exceeded: 0 clears the incumbent."""
+    weight_per_s: float = Field(default=0.0, ge=0)
+    """Reward that a second is worth: what is judged is reward less price."""
     clip: float = Field(default=20, gt=1)
     """Of importance weights in the clipped estimate."""
     resamples: int = Field(default=2000, ge=100)
@@ -46,6 +53,10 @@ class Judgement:
     """The doubly robust one for each intent with 50 requests."""
     shares: Mapping[str, float]
     """What each plan would get."""
+    incumbent_shares: Mapping[str, float] = field(default_factory=dict)
+    """What each plan gets from the incumbent."""
+    moved_share: float = 0.0
+    """Share of the requests that would get another plan."""
 
     @property
     def publishable(self) -> bool:
@@ -70,17 +81,54 @@ def judge(
         return Judgement((reason,), {}, {}, {})
     requests = [request_of(reward.record) for reward in later.rewards]
     plans = sorted({plan for request in requests for plan in request.plans})
-    logged = later.logged(plans)
     target, base = (propensities(p, requests, plans, settings.seed) for p in (candidate, incumbent))
-    x = candidate.parts.vectoriser.transform(requests)
-    expected = candidate.parts.model.predict(x, plans).mean
+    logged = _priced(later, plans, settings)
+    parts = candidate.parts
+    price = settings.weight_per_s * parts.costs.expected_ms(plans) / 1000
+    expected = parts.model.predict(parts.vectoriser.transform(requests), plans).mean - price
     estimates = _estimates(logged, target, base, expected, settings)
-    shares = dict(zip(plans, map(float, target.mean(axis=0)), strict=True))
+    shares = _shares(plans, target)
     return Judgement(
         refusals=tuple(_refusals(logged, shares, estimates["dr"], settings)),
         estimates=estimates,
         by_intent=_by_intent(requests, logged, (target, base, expected), settings),
         shares=shares,
+        incumbent_shares=_shares(plans, base),
+        moved_share=_moved(target, base),
+    )
+
+
+def judge_replay(
+    candidate: Policy,
+    incumbent: Policy,
+    unseen: ReplayMatrix,
+    settings: PublicationSettings | None = None,
+) -> Judgement:
+    """Hold a candidate against the incumbent on queries for which every plan's outcome is known:
+    nothing is estimated but the mean over other queries of the same kind.
+    """
+    settings = settings or PublicationSettings()
+    if len(unseen) < settings.min_requests:
+        reason = f"{len(unseen)} queries to judge on, {settings.min_requests} are needed"
+        return Judgement((reason,), {}, {}, {})
+    requests, plans = list(unseen.requests), unseen.plans
+    target, base = (propensities(p, requests, plans, settings.seed) for p in (candidate, incumbent))
+    utility = unseen.rewards - settings.weight_per_s * unseen.cost_ms / 1000
+    gain = ((target - base) * utility).sum(axis=1)
+    intents = np.array([request.features.intent.value for request in requests])
+    found = _of_mean(gain, settings)
+    refusals = [_not_clear(found, settings)] if found.low <= settings.must_gain else []
+    return Judgement(
+        refusals=tuple(refusals),
+        estimates={"replay": found},
+        by_intent={
+            str(intent): _of_mean(gain[intents == intent], settings)
+            for intent in np.unique(intents)
+            if (intents == intent).sum() >= _MIN_OF_INTENT
+        },
+        shares=_shares(plans, target),
+        incumbent_shares=_shares(plans, base),
+        moved_share=_moved(target, base),
     )
 
 
@@ -130,7 +178,7 @@ def _by_intent(
     found = {}
     for intent in Intent:
         rows = np.flatnonzero(intents == intent.value)
-        if len(rows) >= 50:
+        if len(rows) >= _MIN_OF_INTENT:
             target, base, expected = (array[rows] for array in arrays)
             found[intent.value] = difference(logged.only(rows), target, base, expected, estimator)
     return found
@@ -141,10 +189,7 @@ def _refusals(
 ) -> list[str]:
     found = []
     if gain.low <= settings.must_gain:
-        found.append(
-            f"gain of {gain.value:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}] over the incumbent "
-            f"does not clear {settings.must_gain:g}"
-        )
+        found.append(_not_clear(gain, settings))
     if gain.effective_sample_size < settings.min_effective:
         found.append(
             f"effective sample size of {gain.effective_sample_size:.0f}, "
@@ -155,3 +200,32 @@ def _refusals(
         if shares[plan] > settings.rare_share and count < settings.min_plan_support:
             found.append(f"would give {plan} {shares[plan]:.0%}, which was tried {count} times")
     return found
+
+
+def _not_clear(gain: Estimate, settings: PublicationSettings) -> str:
+    return (
+        f"gain of {gain.value:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}] over the incumbent "
+        f"does not clear {settings.must_gain:g}"
+    )
+
+
+def _priced(later: RewardedLog, plans: Sequence[str], settings: PublicationSettings) -> Logged:
+    """The log with the price of each request's time taken off its reward."""
+    logged = later.logged(plans)
+    cost_ms = np.array([reward.record.total_ms for reward in later.rewards])
+    return replace(logged, reward=logged.reward - settings.weight_per_s * cost_ms / 1000)
+
+
+def _of_mean(values: np.ndarray, settings: PublicationSettings) -> Estimate:
+    """The mean of paired differences with its interval."""
+    interval = paired_interval(values, seed=settings.seed, resamples=settings.resamples)
+    return Estimate(interval.mean, interval.low, interval.high, len(values), len(values))
+
+
+def _shares(plans: Sequence[str], mixture: np.ndarray) -> dict[str, float]:
+    return dict(zip(plans, map(float, mixture.mean(axis=0)), strict=True))
+
+
+def _moved(target: np.ndarray, base: np.ndarray) -> float:
+    """Share of requests that change plans when the two draw with the same luck."""
+    return float(np.abs(target - base).sum(axis=1).mean() / 2)

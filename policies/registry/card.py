@@ -32,6 +32,16 @@ class CardEstimate(BaseModel):
         )
 
 
+class CardCandidate(BaseModel):
+    """One policy that was tried on the training requests."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    margin: float
+    advantage: CardEstimate
+
+
 class PolicyCard(BaseModel):
     """What a person should read before promoting a policy."""
 
@@ -43,6 +53,11 @@ class PolicyCard(BaseModel):
     since: datetime | None = None
     until: datetime | None = None
     num_requests: int
+    """That it was trained on."""
+    num_later: int = 0
+    """That it was judged on."""
+    left_out: Mapping[str, int] = Field(default_factory=dict)
+    """Why requests of the window were not used, and how many."""
     columns: tuple[str, ...]
     collections: tuple[str, ...] = ()
     reference: str
@@ -56,6 +71,16 @@ class PolicyCard(BaseModel):
     by_intent: Mapping[str, CardEstimate] = Field(default_factory=dict)
     estimates: Mapping[str, CardEstimate] = Field(default_factory=dict)
     """Against the incumbent, by estimator."""
+    incumbent: str = ""
+    """Family and version of what it was judged against."""
+    incumbent_shares: Mapping[str, float] = Field(default_factory=dict)
+    """How much of the requests each plan gets from the incumbent."""
+    moved_share: float = 0.0
+    """Share of the requests that would get another plan than from the incumbent."""
+    candidates: tuple[CardCandidate, ...] = ()
+    """All that were tried, the simplest first."""
+    refusals: tuple[str, ...] = ()
+    """Why it would not be published; empty: it was."""
     notes: tuple[str, ...] = ()
 
     @classmethod
