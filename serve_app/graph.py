@@ -24,9 +24,9 @@ SendOf = Callable[[str], "Send[Any, Any]"]
 
 
 def skill_names(config: TacticianConfig, registry: SkillRegistry) -> list[str]:
-    """The skills that the configuration wants to run."""
+    """The skills that the configuration wants to run, and those that they require."""
     wanted = config.skills or tuple(n for n, m in registry.manifests.items() if m.enabled)
-    return [registry[name].skill_id for name in wanted]
+    return list(registry.with_required(wanted))
 
 
 def is_inline(part: str, config: TacticianConfig, registry: SkillRegistry) -> bool:

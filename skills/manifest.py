@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -14,6 +14,11 @@ from skills.resources import Component
 from skills.skill import SkillKind
 
 _VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
+
+
+Requirement = Annotated[
+    str, Field(pattern=r"^(store\.vectors|store\.keyword|encoder|skill\.[a-z][a-z0-9_]{0,63})$")
+]
 
 
 class SkillScaling(BaseModel):
@@ -50,7 +55,7 @@ class SkillManifest(BaseModel):
     init_params: dict[str, Any] = Field(default_factory=dict)
     enabled: bool = True
     """Whether the skill runs unless the configuration says which skills do; costly ones are off."""
-    requires: tuple[str, ...] = ()
+    requires: tuple[Requirement, ...] = ()
     """Capabilities (`store.vectors`, `store.keyword`, `encoder`) or other skills
     (`skill.keyword`)."""
     timeout_ms: float = Field(default=300, gt=0)
@@ -59,6 +64,11 @@ class SkillManifest(BaseModel):
     placement: Literal["deployment", "inline"] = "deployment"
     resources: SkillScaling = SkillScaling()
     health: HealthProbe = HealthProbe()
+
+    @property
+    def required_skills(self) -> tuple[str, ...]:
+        """The other skills that it requires."""
+        return tuple(r.removeprefix("skill.") for r in self.requires if r.startswith("skill."))
 
     @property
     def component(self) -> Component:

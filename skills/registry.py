@@ -41,6 +41,17 @@ class SkillRegistry:
             raise SkillMisconfigured(skill_id, f"{type(skill).__name__} is no Skill: no run()")
         return skill
 
+    def with_required(self, skill_ids: Iterable[str]) -> tuple[str, ...]:
+        """The skills and all that they require, what is required first."""
+        wanted: set[str] = set()
+        waiting = list(skill_ids)
+        while waiting:
+            name = waiting.pop()
+            if name not in wanted:
+                wanted.add(name)
+                waiting += self[name].required_skills
+        return tuple(name for name in self.manifests if name in wanted)
+
     def config_schema(self, skill_id: str) -> dict[str, object]:
         """JSON Schema of the skill's `init_params`."""
         schema = load_class(self[skill_id].class_path).Config.model_json_schema()
@@ -60,15 +71,14 @@ class SkillRegistry:
 def _sorted_by_dependency(manifests: Mapping[str, SkillManifest]) -> list[str]:
     sorter: TopologicalSorter[str] = TopologicalSorter()
     for name, manifest in manifests.items():
-        needed = [r.removeprefix("skill.") for r in manifest.requires if r.startswith("skill.")]
-        for other in needed:
+        for other in manifest.required_skills:
             if other not in manifests:
                 raise SkillMisconfigured(
                     name, f"requires skill.{other}, which no manifest describes"
                 )
         if manifest.fallback is not None and manifest.fallback not in manifests:
             raise SkillMisconfigured(name, f"fallback: no skill {manifest.fallback!r}")
-        sorter.add(name, *needed)
+        sorter.add(name, *manifest.required_skills)
     try:
         return list(sorter.static_order())
     except CycleError as error:

@@ -1,4 +1,4 @@
-"""`tactician skills`, `plans`, `collections`: what there is, as the service says."""
+"""`tactician plans`, `collections`: what there is, as the service says."""
 
 import typer
 from rich.console import Console
@@ -11,20 +11,8 @@ console = Console()
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    app.command()(skills)
     app.command()(plans)
     app.command()(collections)
-
-
-def skills(context: typer.Context) -> None:
-    """List the skills and whether they run."""
-    with settings_of(context).client() as client:
-        listed = client.get("/v1/skills")["skills"]
-    table = Table("skill", "kind", "runs", "timeout ms", "description")
-    for s in listed:
-        runs = "yes" if s["running"] else "no"
-        table.add_row(s["skill_id"], s["kind"], runs, f"{s['timeout_ms']:g}", s["description"])
-    console.print(table)
 
 
 def plans(context: typer.Context) -> None:

@@ -9,7 +9,17 @@ from rich.console import Console
 
 from ingest.errors import IngestError
 from policies.errors import PolicyError
-from serve_app.cli import catalog, demo, doctor, index, policies, query, service, train
+from serve_app.cli import (
+    catalog,
+    demo,
+    doctor,
+    index,
+    policies,
+    query,
+    service,
+    skills,
+    train,
+)
 from serve_app.cli.settings import Settings
 from serve_app.config import load_config
 from serve_app.errors import ServeError
@@ -18,7 +28,7 @@ from skills.errors import SkillError
 app = typer.Typer(
     name="tactician", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
 )
-for commands in (service, index, query, catalog, policies, train, doctor, demo):
+for commands in (service, index, query, skills, catalog, policies, train, doctor, demo):
     commands.register(app)
 
 
