@@ -5,11 +5,20 @@ from typing import Any, Self
 
 import httpx
 
-from serve_app.errors import NotFound, Overloaded, RequestRejected, ServeError, ServiceUnavailable
+from serve_app.errors import (
+    NotAllowed,
+    NotFound,
+    Overloaded,
+    RequestRejected,
+    ServeError,
+    ServiceUnavailable,
+)
 
 _ERRORS: dict[str, type[ServeError]] = {
     "invalid_request": RequestRejected,
     "too_large": RequestRejected,
+    "unauthorized": NotAllowed,
+    "forbidden": NotAllowed,
     "not_found": NotFound,
     "overloaded": Overloaded,
 }
@@ -32,7 +41,8 @@ class TacticianClient:
         `filters` …).
 
         Raises:
-            RequestRejected, NotFound, Overloaded, ServiceUnavailable: as the service says.
+            RequestRejected, NotAllowed, NotFound, Overloaded, ServiceUnavailable: as the service
+            says.
         """
         return self._post("/v1/retrieve", {"query": query, "collection": collection} | fields)
 

@@ -15,6 +15,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from policies.modes import Mode
+from serve_app.callers import CallerSettings
 from skills.errors import SkillMisconfigured
 from skills.manifest import substitute
 from skills.resources import Component, ResourceSettings
@@ -105,6 +106,7 @@ class TacticianConfig(_Settings):
     cache: Path = Field(default_factory=lambda: Path(platformdirs.user_cache_dir("tactician")))
     http: HttpSettings = HttpSettings()
     limits: Limits = Limits()
+    callers: CallerSettings = CallerSettings()
     parts: Parts = Parts()
     skill_dirs: tuple[Path, ...] = ()
     plan_dirs: tuple[Path, ...] = ()

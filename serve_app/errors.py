@@ -2,6 +2,7 @@
 
 ServeError
 ├── RequestRejected     a field of the request is wrong; the caller can fix it
+├── NotAllowed          no key, or a key that does not allow it
 ├── NotFound            no such request, collection, plan or skill
 ├── Overloaded          too many requests at once; try again later
 └── ServiceUnavailable  no service is running, or it is not ready
@@ -22,6 +23,10 @@ class ServeError(Exception):
 
 class RequestRejected(ServeError):
     """A field of the request is wrong; the caller can fix it."""
+
+
+class NotAllowed(ServeError):
+    """No key, or a key that does not allow it."""
 
 
 class NotFound(ServeError):

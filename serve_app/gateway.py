@@ -11,6 +11,7 @@ from policies.plan import Plan
 from policies.types import Decision, DecisionRequest, Intent, QueryFeatures
 from serve_app import telemetry
 from serve_app.answers.types import Answer, AnswerRequest
+from serve_app.callers import scope_of
 from serve_app.calls import Target
 from serve_app.deadline import Deadline, Stopwatch
 from serve_app.errors import Overloaded, RequestRejected, ServiceUnavailable
@@ -274,7 +275,7 @@ class Gateway:
             query_digest=self.digester.query(request.query),
             features=retrieved.features,
             decision=retrieved.decision,
-            execution={"stages": retrieved.stages},
+            execution={"stages": retrieved.stages, "caller": scope_of(request.caller)},
             passages=tuple(
                 RankedPassage(hit.passage.id, hit.passage.document_id, hit.score)
                 for hit in retrieved.hits
@@ -289,12 +290,13 @@ class Gateway:
         )
         return record if self._store_query_text else record.without_text()
 
-    @staticmethod
-    def _attributes(request: RetrieveRequest) -> dict[str, telemetry.AttributeValue]:
+    def _attributes(self, request: RetrieveRequest) -> dict[str, telemetry.AttributeValue]:
         attributes: dict[str, telemetry.AttributeValue] = {
             telemetry.REQUEST_ID: request.request_id,
             telemetry.COLLECTION: request.collection,
         }
+        if telemetry.recording():
+            attributes[telemetry.CALLER] = self.digester.caller(request.caller)
         if telemetry.content_wanted():
             attributes[telemetry.QUERY_TEXT] = request.query
         return attributes

@@ -25,6 +25,8 @@ SPAN_ANSWER = "tactician.answer"
 SPAN_CALL = "tactician.call {part}"
 
 REQUEST_ID = "tactician.request_id"
+CALLER = "tactician.caller"
+"""A keyed digest of tenant, roles and clearance."""
 COLLECTION = "tactician.collection"
 INDEX_VERSION = "tactician.index_version"
 PLAN = "tactician.plan"

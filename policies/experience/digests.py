@@ -1,4 +1,4 @@
-"""Keyed digests of what must not be stored as it is: user ids, session ids, query texts.
+"""Keyed digests of what must not be stored as it is: user ids, session ids, query texts, callers.
 
 The key (salt) lies in a file beside the store, not in the database: who has only a copy of the
 database cannot try out names. Losing the file breaks the link between old and new records and
@@ -13,6 +13,7 @@ import unicodedata
 from pathlib import Path
 
 from policies.errors import StorageUnavailable
+from skills.types import Caller
 
 _SALT_BYTES = 32
 
@@ -50,6 +51,11 @@ class Digester:
     def session(self, session_id: str) -> str:
         """Digest of a session id; empty for an empty one."""
         return self._digest(b"session", session_id)
+
+    def caller(self, caller: Caller) -> str:
+        """Digest of what a caller may read, the same whatever the order of the roles."""
+        scope = [caller.tenant, *sorted(set(caller.roles)), "\x01" if caller.clearance else ""]
+        return self._digest(b"caller", "\x00".join(scope))
 
     def query(self, text: str) -> str:
         """Digest of a query, the same for other case, width and spacing."""

@@ -9,7 +9,9 @@ from fastapi.responses import FileResponse
 from fastapi_offline import FastAPIOffline
 
 from serve_app.api import catalog, health, history, problems, retrieval
+from serve_app.api.authentication import Authentication
 from serve_app.api.body_limit import BodyLimit
+from serve_app.callers import KeyRing
 from serve_app.config import TacticianConfig
 from serve_app.console import PAGE
 from serve_app.gateway import Gateway
@@ -43,6 +45,7 @@ def build_api(gateway: Gateway, config: TacticianConfig, registry: SkillRegistry
     )
     problems.install(app)
     app.add_middleware(BodyLimit, max_bytes=config.limits.max_body_bytes)
+    app.add_middleware(Authentication, ring=KeyRing(config.callers.keys))  # outermost: added last
     app.include_router(retrieval.router(gateway, config))
     app.include_router(history.router(gateway))
     app.include_router(catalog.router(gateway, registry))

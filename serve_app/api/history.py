@@ -5,13 +5,15 @@ import time
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Request
 from fastapi.responses import Response
 
 from policies.experience.record import Experience, Signal
+from serve_app.api.authentication import principal_of
 from serve_app.api.problems import PROBLEMS
 from serve_app.api.schemas import FeedbackAccepted, FeedbackBody
 from serve_app.api.views import json_response
+from serve_app.callers import Principal, may_see, recorded_caller
 from serve_app.errors import NotFound
 from serve_app.gateway import Gateway
 
@@ -26,15 +28,15 @@ def router(gateway: Gateway) -> APIRouter:
     routes = APIRouter(prefix="/v1", tags=["history"], responses=PROBLEMS)
 
     @routes.get("/requests/{request_id}", response_model=dict[str, Any])
-    async def request(request_id: RequestId) -> Response:
+    async def request(request_id: RequestId, http: Request) -> Response:
         """The whole decision chain of a request, and the feedback on it."""
-        found = await _find(gateway, request_id)
+        found = await find_request(gateway, request_id, principal_of(http))
         return json_response({"record": found.record, "signals": found.signals})
 
     @routes.post("/feedback", status_code=201, response_model=FeedbackAccepted)
-    async def feedback(body: FeedbackBody) -> Response:
+    async def feedback(body: FeedbackBody, http: Request) -> Response:
         """Record one signal about a response; answered once it is durable."""
-        await _find(gateway, body.request_id)
+        await find_request(gateway, body.request_id, principal_of(http))
         await gateway.recording.signal(
             Signal(
                 signal_id=body.signal_id,
@@ -52,15 +54,19 @@ def router(gateway: Gateway) -> APIRouter:
     return routes
 
 
-async def _find(gateway: Gateway, request_id: str) -> Experience:
+async def find_request(gateway: Gateway, request_id: str, principal: Principal) -> Experience:
     """The record of a request.
 
     Raises:
-        NotFound: there is none, or none yet after `FIND_FOR_S`.
+        NotFound: there is none, or none yet after `FIND_FOR_S`, or it is none of theirs.
     """
     until = time.monotonic() + FIND_FOR_S
     while (found := await gateway.recording.find(request_id)) is None:
         if time.monotonic() >= until:
-            raise NotFound("request_id", f"no request {request_id} is recorded")
+            break
         await asyncio.sleep(0.1)
-    return found
+    if found is not None:
+        record = found.record
+        if may_see(principal, recorded_caller(record.tenant, record.execution)):
+            return found
+    raise NotFound("request_id", f"no request {request_id} is recorded")

@@ -42,7 +42,7 @@ _CODES = {
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {"model": Problem, "description": _TITLES[_CODES[status]]}
-    for status in (401, 404, 413, 422, 429, 503)
+    for status in (401, 403, 404, 413, 422, 429, 503)
 }
 """What routes may answer beside their own result."""
 

@@ -2,9 +2,10 @@
 
 import uuid
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from serve_app.api.authentication import principal_of
 from serve_app.api.problems import PROBLEMS
 from serve_app.api.schemas import (
     AnswerBody,
@@ -18,7 +19,7 @@ from serve_app.config import Limits, TacticianConfig
 from serve_app.errors import RequestRejected
 from serve_app.gateway import Gateway
 from serve_app.requests import RetrieveRequest
-from skills.types import OPERATOR
+from skills.types import Caller
 
 
 def router(gateway: Gateway, config: TacticianConfig) -> APIRouter:
@@ -26,22 +27,22 @@ def router(gateway: Gateway, config: TacticianConfig) -> APIRouter:
     routes = APIRouter(prefix="/v1", tags=["retrieval"], responses=PROBLEMS)
 
     @routes.post("/retrieve", response_model=RetrieveResponse)
-    async def retrieve(body: RetrieveBody) -> Response:
+    async def retrieve(body: RetrieveBody, request: Request) -> Response:
         """Passages for a query, and how they were found."""
-        request = request_of(body, config.limits)
-        return json_response(retrieved_view(await gateway.retrieve(request)))
+        wanted = request_of(body, config.limits, principal_of(request).caller)
+        return json_response(retrieved_view(await gateway.retrieve(wanted)))
 
     @routes.post("/answer", response_model=AnswerResponse)
-    async def answer(body: AnswerBody) -> Response:
+    async def answer(body: AnswerBody, request: Request) -> Response:
         """An answer of cited sentences, or what is missing, and how its passages were found."""
-        request = request_of(body, config.limits)
-        return json_response(answered_view(await gateway.answer(request)))
+        wanted = request_of(body, config.limits, principal_of(request).caller)
+        return json_response(answered_view(await gateway.answer(wanted)))
 
     return routes
 
 
-def request_of(body: RetrieveBody, limits: Limits) -> RetrieveRequest:
-    """The request that a body describes, within the configured limits.
+def request_of(body: RetrieveBody, limits: Limits, caller: Caller) -> RetrieveRequest:
+    """The caller's request that a body describes, within the configured limits.
 
     Raises:
         RequestRejected: a field is above its limit.
@@ -65,5 +66,5 @@ def request_of(body: RetrieveBody, limits: Limits) -> RetrieveRequest:
         filters=filters_of(body.filters),
         session_id=body.session_id or "",
         user_id=body.user_id or "",
-        caller=OPERATOR,
+        caller=caller,
     )

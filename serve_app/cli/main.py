@@ -14,6 +14,7 @@ from serve_app.cli import (
     demo,
     doctor,
     index,
+    keys,
     policies,
     query,
     service,
@@ -28,7 +29,7 @@ from skills.errors import SkillError
 app = typer.Typer(
     name="tactician", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
 )
-for commands in (service, index, query, skills, catalog, policies, train, doctor, demo):
+for commands in (service, index, query, skills, catalog, policies, train, doctor, demo, keys):
     commands.register(app)
 
 
@@ -44,9 +45,12 @@ def tactician(
     url: Annotated[
         str, typer.Option(envvar="TACTICIAN_URL", help="The service; else the one started here.")
     ] = "",
+    api_key: Annotated[
+        str, typer.Option(envvar="TACTICIAN_API_KEY", help="What the service knows you by.")
+    ] = "",
 ) -> None:
     """Decide per query which way of searching is worth its cost."""
-    context.obj = Settings(load_config(config, home=home), url)
+    context.obj = Settings(load_config(config, home=home), url, api_key)
 
 
 def main() -> None:

@@ -18,11 +18,13 @@ class Settings:
 
     config: TacticianConfig
     url: str = ""
+    api_key: str = ""
 
     def client(self) -> TacticianClient:
         """A client of the named service, or of the one that runs on this home."""
         running = running_service(self.config)
-        return TacticianClient(self.url or (running.url if running else url_of(self.config)))
+        url = self.url or (running.url if running else url_of(self.config))
+        return TacticianClient(url, api_key=self.api_key)
 
 
 def settings_of(context: typer.Context) -> Settings:

@@ -1,0 +1,118 @@
+import hashlib
+
+import httpx
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from serve_app.api.app import build_api
+from serve_app.callers import ApiKey, KeyRing, new_key
+from serve_app.cli.main import app
+from serve_app.config import TacticianConfig, load_config
+from serve_app.graph import local_gateway
+from skills.errors import SkillMisconfigured
+from skills.registry import SkillRegistry
+from skills.types import Caller
+
+QUERY = {"query": "what does the thing cost", "collection": "stub"}
+KEYS = {name: f"tac_{name}" for name in ("ann", "bob", "root")}
+
+
+def entry(name, **what):
+    return {"name": name, "sha256": hashlib.sha256(KEYS[name].encode()).hexdigest()} | what
+
+
+@pytest.fixture
+async def guarded(config):
+    keys = [
+        entry("ann", tenant="acme", roles=["finance", "board"]),
+        entry("bob", tenant="acme"),
+        entry("root", admin=True),
+    ]
+    config = TacticianConfig.model_validate(config.model_dump() | {"callers": {"keys": keys}})
+    gateway = local_gateway(config)
+    api = build_api(gateway, config, SkillRegistry.load(config.skill_dirs))
+    transport = httpx.ASGITransport(api, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        yield client
+    await gateway.recording.drain(5)
+
+
+def as_(name):
+    return {"Authorization": f"Bearer {KEYS[name]}"}
+
+
+async def test_without_a_known_key_nothing_is_answered(guarded):
+    shown = ("Bearer tac_wrong", "Bearer ", f"Basic {KEYS['ann']}", KEYS["ann"], b"Bearer \xff\xfe")
+    for headers in ({}, *({"Authorization": value} for value in shown)):
+        for path in ("/v1/retrieve", "/v1/nothing", "/v1/skills", "/", "/readyz/../v1/skills"):
+            answer = await guarded.post(path, json=QUERY, headers=headers)
+            assert (401, "unauthorized") == (answer.status_code, answer.json()["code"])
+            assert "Bearer" == answer.headers["WWW-Authenticate"]
+
+
+async def test_health_and_documentation_need_no_key(guarded):
+    for path in ("/healthz", "/readyz", "/docs", "/openapi.json", "/console"):
+        assert 401 != (await guarded.get(path)).status_code
+
+
+async def test_a_request_is_recorded_with_the_scope_of_its_key(guarded):
+    sent = (await guarded.post("/v1/retrieve", json=QUERY, headers=as_("ann"))).json()
+    seen = await guarded.get(f"/v1/requests/{sent['request_id']}", headers=as_("ann"))
+    record = seen.json()["record"]
+    assert "acme" == record["tenant"]
+    assert {"roles": ["board", "finance"], "clearance": False} == record["execution"]["caller"]
+
+
+async def test_requests_of_another_scope_are_not_found_but_by_admins(guarded):
+    sent = (await guarded.post("/v1/retrieve", json=QUERY, headers=as_("ann"))).json()
+    path = f"/v1/requests/{sent['request_id']}"
+    assert 404 == (await guarded.get(path, headers=as_("bob"))).status_code
+    assert 200 == (await guarded.get(path, headers=as_("root"))).status_code
+    thumb = {"request_id": sent["request_id"], "kind": "thumb", "value": 1}
+    assert 404 == (await guarded.post("/v1/feedback", json=thumb, headers=as_("bob"))).status_code
+    assert 201 == (await guarded.post("/v1/feedback", json=thumb, headers=as_("ann"))).status_code
+
+
+async def test_only_admins_see_addresses_and_values(guarded):
+    for name, seen in (("bob", False), ("root", True)):
+        skills = (await guarded.get("/v1/skills", headers=as_(name))).json()["skills"]
+        assert {seen} == {"init_params" in skill for skill in skills}
+        one = (await guarded.get("/v1/skills/left", headers=as_(name))).json()
+        assert seen == ("init_params" in one)
+
+
+async def test_without_keys_the_caller_is_the_operator(http):
+    sent = (await http.post("/v1/retrieve", json=QUERY)).json()
+    record = (await http.get(f"/v1/requests/{sent['request_id']}")).json()["record"]
+    assert {"roles": [], "clearance": True} == record["execution"]["caller"]
+
+
+def test_a_key_is_found_among_many_by_its_digest_only():
+    made = [new_key() for _ in range(20)]
+    keys = [
+        ApiKey(name=f"k{i}", sha256=digest, tenant=str(i)) for i, (_, digest) in enumerate(made)
+    ]
+    ring = KeyRing(keys)
+    assert [Caller(str(i)) for i in range(20)] == [ring.principal(key).caller for key, _ in made]
+    assert ring.principal(made[0][1]) is None
+    assert ring.principal("") is None
+
+
+@pytest.mark.parametrize("field", ["name", "sha256"])
+def test_two_keys_alike_are_refused(field):
+    one, other = ({"name": n, "sha256": n * 64} for n in "ab")
+    other[field] = one[field]
+    with pytest.raises(SkillMisconfigured, match=f"{field} must be unique"):
+        load_config(environment={}, callers={"keys": [one, other]})
+
+
+def test_a_new_key_comes_with_what_the_configuration_needs():
+    arguments = ["keys", "new", "ann", "--tenant", "acme", "--role", "finance", "--clearance"]
+    result = CliRunner().invoke(app, arguments)
+    key = result.stderr.removeprefix("key: ").strip()
+    config = load_config(environment={}, **yaml.safe_load(result.stdout))
+    assert key not in result.stdout
+    found = KeyRing(config.callers.keys).principal(key)
+    assert Caller("acme", ("finance",), True) == found.caller
+    assert not found.admin
