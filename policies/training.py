@@ -16,6 +16,8 @@ from policies.learning.search import Candidate, Scored, score
 _QUIET = {
     # Tune would write every trial's result as CSV, JSON and for TensorBoard.
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+    # The newer output prints its tables even when it is told to be silent.
+    "RAY_AIR_NEW_OUTPUT": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
 }
 
@@ -38,6 +40,8 @@ def score_on_ray(training: TrainingSet, candidates: Sequence[Candidate]) -> list
     """
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
+    # It warns that those files are not there.
+    logging.getLogger("ray.tune").setLevel(logging.ERROR)
     started = not ray.is_initialized()
     if started:
         ray.init(

@@ -1,4 +1,4 @@
-"""From logged experience to a judged policy: earlier requests train, later ones judge."""
+"""From experience, or a replay, to a judged policy: what trains does not judge."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ConfigDict, Field
 
 from policies.errors import PolicyInvalid
-from policies.learned.fit import fit
+from policies.learned.fit import Fitted, fit
 from policies.learned.policy import LearnedPolicy
 from policies.learning.log import RewardedLog
-from policies.learning.publication import Judgement, PublicationSettings, judge
+from policies.learning.publication import Judgement, PublicationSettings, judge, judge_replay
 from policies.learning.search import Scored, Search, SearchSettings, best
 from policies.policy import Policy
 from policies.registry.card import CardCandidate, CardEstimate, PolicyCard
+from policies.replay.matrix import ReplayMatrix
 
 
 class TrainSettings(BaseModel):
@@ -59,31 +60,70 @@ def train(
     _check(earlier, log)
     training = earlier.training()
     scored = search(training, settings.search.candidates())
-    chosen = best(scored).candidate
-    fitted = fit(training, chosen.settings)
+    fitted = fit(training, best(scored).candidate.settings)
     # It has learnt from so many outcomes: exploration begins where it would have come to.
     policy = LearnedPolicy(fitted.policy.parts, num_outcomes=len(training))
-    publication = settings.publication.model_copy(
-        update={"weight_per_s": chosen.settings.weight_per_s}
-    )
-    judgement = judge(policy, incumbent, later, publication)
-    card = PolicyCard.of(
-        fitted.report, source="experience", columns=policy.parts.vectoriser.columns
-    ).model_copy(
+    judgement = judge(policy, incumbent, later, _priced(settings))
+    card = _card(fitted, scored, judgement, incumbent, source="experience").model_copy(
         update={
             "since": log.window[0],
             "until": log.window[1],
             "num_later": len(later),
             "left_out": dict(log.left_out),
-            "candidates": candidates_on_card(scored),
-            "notes": (f"chosen: {chosen.name}",),
-            **on_card(judgement, incumbent),
         }
     )
     return Trained(policy, card, judgement, tuple(scored))
 
 
-def on_card(judgement: Judgement, incumbent: Policy) -> dict[str, object]:
+def train_on_replay(
+    matrix: ReplayMatrix,
+    incumbent: Policy,
+    search: Search,
+    settings: TrainSettings | None = None,
+    *,
+    source: str = "replay",
+) -> Trained:
+    """As `train`, where every plan's outcome is known: half of the queries, by hash, judge.
+
+    Raises:
+        PolicyInvalid: too little to learn from.
+    """
+    settings = settings or TrainSettings()
+    seen, unseen = matrix.split("dev"), matrix.split("test")
+    training = seen.training()
+    scored = search(training, settings.search.candidates())
+    fitted = fit(training, best(scored).candidate.settings)
+    judgement = judge_replay(fitted.policy, incumbent, unseen, _priced(settings))
+    card = _card(fitted, scored, judgement, incumbent, source=source)
+    card = card.model_copy(update={"num_later": len(unseen)})
+    return Trained(fitted.policy, card, judgement, tuple(scored))
+
+
+def _priced(settings: TrainSettings) -> PublicationSettings:
+    """What candidates pay for a second is also what they are judged by."""
+    price = settings.search.fit.weight_per_s
+    return settings.publication.model_copy(update={"weight_per_s": price})
+
+
+def _card(
+    fitted: Fitted,
+    scored: Sequence[Scored],
+    judgement: Judgement,
+    incumbent: Policy,
+    *,
+    source: str,
+) -> PolicyCard:
+    columns = fitted.policy.parts.vectoriser.columns
+    return PolicyCard.of(fitted.report, source=source, columns=columns).model_copy(
+        update={
+            "candidates": _candidates(scored),
+            "notes": (f"chosen: {best(scored).candidate.name}",),
+            **_judged(judgement, incumbent),
+        }
+    )
+
+
+def _judged(judgement: Judgement, incumbent: Policy) -> dict[str, object]:
     """A judgement as fields of a card; empty when too little was there to judge on."""
     if not judgement.estimates:
         return {"refusals": judgement.refusals}
@@ -98,7 +138,7 @@ def on_card(judgement: Judgement, incumbent: Policy) -> dict[str, object]:
     }
 
 
-def candidates_on_card(scored: Sequence[Scored]) -> tuple[CardCandidate, ...]:
+def _candidates(scored: Sequence[Scored]) -> tuple[CardCandidate, ...]:
     """What was tried, as a card keeps it."""
     return tuple(
         CardCandidate(

@@ -65,7 +65,7 @@ def evaluate(
         summary = asyncio.run(ensure_indexed(config, folder, collection, progress))
     if summary is not None:
         show_summary(summary)
-    with _counting("running plans") as counted:
+    with counting("running plans") as counted:
         report = asyncio.run(evaluate_dataset(config, dataset, collection, counted))
     console.print(report_table(report))
     for plan, error in report.errors.items():
@@ -115,7 +115,8 @@ def show_summary(summary: IngestSummary) -> None:
 
 
 @contextmanager
-def _counting(title: str) -> Iterator[Callable[[int, int], None]]:
+def counting(title: str) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar for runs that are counted."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Bar(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
         task = bar.add_task(title, total=None)

@@ -20,6 +20,7 @@ from serve_app.cli import (
     service,
     skills,
     train,
+    warmup,
 )
 from serve_app.cli.settings import Settings
 from serve_app.config import load_config
@@ -29,7 +30,19 @@ from skills.errors import SkillError
 app = typer.Typer(
     name="tactician", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
 )
-for commands in (service, index, query, skills, catalog, policies, train, doctor, demo, keys):
+for commands in (
+    service,
+    index,
+    query,
+    skills,
+    catalog,
+    policies,
+    train,
+    warmup,
+    doctor,
+    demo,
+    keys,
+):
     commands.register(app)
 
 

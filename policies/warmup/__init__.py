@@ -1,0 +1,1 @@
+"""Queries made from the corpus itself, so that plans can be compared before anybody has asked."""

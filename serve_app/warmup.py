@@ -1,0 +1,129 @@
+"""The first policy before the first user: queries made from a collection, every plan on each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from policies.errors import DatasetInvalid
+from policies.evaluation.dataset import Dataset, EvaluationQuery
+from policies.evaluation.evaluate import Progress
+from policies.learning.search import Search
+from policies.learning.train import Trained, TrainSettings, train_on_replay
+from policies.replay.matrix import ReplayMatrix
+from policies.warmup.queries import Kind, MadeQuery, QuerySettings, make_queries
+from policies.warmup.sample import sample_passages
+from serve_app.config import TacticianConfig
+from serve_app.replay import replay_matrix
+from serve_app.train import incumbent
+from skills.registry import SkillRegistry
+from skills.resources import Resources
+from skills.skill import Skill, SkillRequest
+
+REWRITER = "rewrite"
+"""The skill that puts queries into other words, when a language model is configured for it."""
+_REWRITE_BUDGET_MS = 30_000.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WarmedUp:
+    """What a warm-up made."""
+
+    queries: tuple[MadeQuery, ...]
+    num_reworded: int
+    matrix: ReplayMatrix
+    trained: Trained
+
+
+async def made_queries(
+    config: TacticianConfig, collection: str, settings: QuerySettings
+) -> tuple[list[MadeQuery], int]:
+    """Queries from a sample of the collection, and how many of them a language model reworded.
+
+    Raises:
+        RequestInvalid: no such collection.
+        DatasetInvalid: nothing in it makes a query.
+    """
+    resources = Resources(config.resources)
+    info = await resources.vector_store().info(collection)
+    passages = await sample_passages(
+        resources.vector_store(),
+        resources.keyword_store(),
+        info.name,
+        resources.encoder().dim,
+        4 * settings.num_queries,
+        np.random.default_rng(settings.seed),
+    )
+    queries = make_queries(passages, settings)
+    if not queries:
+        raise DatasetInvalid(collection, f"{len(passages)} passages make no query")
+    registry = SkillRegistry.load(config.skill_dirs)
+    if not registry[REWRITER].enabled:
+        return queries, 0
+    return await reworded(queries, registry.build(REWRITER, resources), collection)
+
+
+async def reworded(
+    queries: Sequence[MadeQuery], rewriter: Skill, collection: str
+) -> tuple[list[MadeQuery], int]:
+    """The queries as somebody would put them who has not read the passage.
+
+    Comparisons stay as they are: their form is what makes them comparisons. So does a query for
+    which the rewriter has nothing.
+    """
+    asked = [query for query in queries if query.kind is not Kind.COMPARISON]
+    results = await rewriter.run(
+        [
+            SkillRequest(query.text, collection, top_k=1, budget_ms=_REWRITE_BUDGET_MS)
+            for query in asked
+        ]
+    )
+    words = {
+        query.id: result.queries[-1].text
+        for query, result in zip(asked, results, strict=True)
+        if result.error is None and len(result.queries) > 1
+    }
+    return [replace(q, text=words.get(q.id, q.text)) for q in queries], len(words)
+
+
+async def warm_up(
+    config: TacticianConfig,
+    collection: str,
+    search: Search,
+    queries: QuerySettings,
+    settings: TrainSettings,
+    progress: Progress | None = None,
+    *,
+    keep: Path | None = None,
+) -> WarmedUp:
+    """Make queries, replay every plan on each, train, and judge against what serves now.
+
+    Args:
+        config: skills, plans, stores, registry.
+        collection: an ingested one.
+        search: how candidates are scored.
+        queries: how many.
+        settings: grid, and what publication asks.
+        progress: told how many of how many runs are done.
+        keep: folder for the replay matrix.
+
+    Raises:
+        RequestInvalid: no such collection.
+        DatasetInvalid: nothing in it makes a query.
+        PolicyInvalid: too few queries to learn from.
+    """
+    made, num_reworded = await made_queries(config, collection, queries)
+    matrix = await replay_matrix(config, dataset_of(made, collection), collection, progress)
+    if keep is not None:
+        matrix.save(keep)
+    trained = train_on_replay(matrix, incumbent(config), search, settings, source="warmup")
+    return WarmedUp(tuple(made), num_reworded, matrix, trained)
+
+
+def dataset_of(queries: Sequence[MadeQuery], collection: str) -> Dataset:
+    """Made queries as judged ones: the documents that they were made from are relevant."""
+    qrels = {query.id: dict.fromkeys(query.document_ids, 1) for query in queries}
+    documents = {document for query in queries for document in query.document_ids}
+    asked = tuple(EvaluationQuery(query.id, query.text) for query in queries)
+    return Dataset(collection, asked, qrels, len(documents))
