@@ -107,12 +107,14 @@ def _sound(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _number_terms(text: str) -> list[int]:
+def number_words(text: str) -> list[str]:
+    """The numbers in a text, as often as they occur, without thousands separators."""
     plain = unicodedata.normalize("NFKC", text)
-    return [
-        zlib.crc32(b"number:" + found.group().replace(",", "").encode())
-        for found in _NUMBER.finditer(plain)
-    ]
+    return [found.group().replace(",", "") for found in _NUMBER.finditer(plain)]
+
+
+def _number_terms(text: str) -> list[int]:
+    return [zlib.crc32(b"number:" + number.encode()) for number in number_words(text)]
 
 
 def weigh(terms: Terms, mean_length: float) -> NDArray[np.float32]:

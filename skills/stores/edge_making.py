@@ -32,7 +32,7 @@ from qdrant_edge import (
 from skills.stores.edge_versions import RECORD, SHARD
 from skills.stores.fields import FieldKind
 from skills.stores.index_version import VectorSpace, VersionRecord, check_vectors, new_version
-from skills.stores.qdrant_points import CONTENT_HASH, DOCUMENT, SPARSE
+from skills.stores.passage_payload import CONTENT_HASH, DOCUMENT, SPARSE
 from skills.stores.qdrant_writer import PassagePoint, SparseTerms
 from skills.stores.version_directory import Pin, VersionDirectory, copy_version
 

@@ -24,7 +24,7 @@ from skills.stores.index_version import (
     unknown_version,
 )
 from skills.stores.passage_json import decode_passage
-from skills.stores.qdrant_points import PASSAGE
+from skills.stores.passage_payload import PASSAGE
 from skills.stores.version_directory import Pin, VersionDirectory
 from skills.types import Passage
 

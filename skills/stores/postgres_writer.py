@@ -13,7 +13,6 @@ from skills.stores.index_version import (
     VersionRecord,
     check_vectors,
     new_version,
-    now,
 )
 from skills.stores.passage_json import encode_passage
 from skills.stores.postgres_connection import VERSION_TABLE, Postgres, quoted
@@ -161,7 +160,8 @@ class PostgresIndexWriter:
             return self._base.info
         with self._postgres.translated():
             table = self._made()
-            record = self._record(self._summary(table))
+            summary = self._summary(table)
+            record = summary.record(self._collection, self._version, self._spaces, self._base)
             self._index(table, record.info.passages)
             self._publish(record)
             self._connection.execute("COMMIT")
@@ -243,24 +243,6 @@ class PostgresIndexWriter:
                     f"USING {kind} ({vector_column(name)} vector_cosine_ops){options}"
                 )
         self._connection.execute(f"ANALYZE {table}")
-
-    def _record(self, summary: VersionSummary) -> VersionRecord:
-        info = CollectionInfo(
-            name=self._collection,
-            version=self._version,
-            passages=summary.passages,
-            documents=summary.documents,
-            created_at=now(),
-            vectors={name: space.encoder for name, space in self._spaces.items()},
-            fields=summary.fields,
-        )
-        return VersionRecord(
-            info=info,
-            vectors=self._spaces,
-            mean_length=summary.mean_length,
-            guards=summary.guards,
-            previous=self._base.info.version if self._base else "",
-        )
 
     def _publish(self, record: VersionRecord) -> None:
         schema = quoted(self._schema)

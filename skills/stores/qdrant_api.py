@@ -19,7 +19,7 @@ from skills.errors import (
 )
 from skills.stores.fields import FieldKind
 from skills.stores.index_version import VectorSpace
-from skills.stores.qdrant_points import DOCUMENT, SPARSE
+from skills.stores.passage_payload import DOCUMENT, SPARSE
 from skills.stores.qdrant_writer import PassagePoint, SparseTerms
 
 T = TypeVar("T")

@@ -31,12 +31,12 @@ from skills.domain_dictionary import DICTIONARY, DictionaryFile
 from skills.errors import RequestInvalid, SkillError, SkillFailed, SkillUnavailable
 from skills.resources import Resources
 from skills.stores.bm25 import Bm25Terms
+from skills.stores.condition_filters import ConditionFilters
 from skills.stores.conditions import Access, Span, resolve
 from skills.stores.edge_making import EdgeVersionInMaking
 from skills.stores.edge_versions import EdgeVersions, OpenVersion
 from skills.stores.index_version import vector_spaces
-from skills.stores.qdrant_filters import QdrantFilters
-from skills.stores.qdrant_points import SPARSE, point_id
+from skills.stores.passage_payload import SPARSE, point_id
 from skills.stores.qdrant_writer import QdrantIndexWriter
 from skills.stores.rankings import (
     TIE_REACH,
@@ -114,7 +114,7 @@ class QdrantEdgeStore:
         self._config = config
         self._home = resources.settings.home
         self._versions = EdgeVersions(self._home, config.kept_passages)
-        self._filters: QdrantFilters[Any, Filter] = QdrantFilters(_EdgeVocabulary())
+        self._filters: ConditionFilters[Any, Filter] = ConditionFilters(_EdgeVocabulary())
         self._terms = Bm25Terms()
         self._dictionary = DictionaryFile(config.dictionary or self._home / DICTIONARY)
 

@@ -4,32 +4,27 @@ A version is a collection `NAME--VERSION`; the alias `NAME` says which one is cu
 """
 
 import asyncio
-import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cachetools import LRUCache
 from pydantic import Field
 
 from skills.domain_dictionary import DICTIONARY, DictionaryFile
 from skills.errors import RequestInvalid, SkillError
 from skills.resources import Resources
 from skills.stores.bm25 import Bm25Terms
+from skills.stores.condition_filters import ConditionFilters
 from skills.stores.conditions import Access, Span, resolve
 from skills.stores.index_version import (
-    VERSION_NAME,
     VersionRecord,
     check_name,
-    unknown_collection,
-    unknown_version,
     vector_spaces,
 )
 from skills.stores.passage_json import decode_passage
+from skills.stores.passage_payload import PASSAGE, SPARSE, point_id
 from skills.stores.qdrant_api import QdrantApi, QdrantConnection
-from skills.stores.qdrant_filters import QdrantFilters
-from skills.stores.qdrant_points import PASSAGE, SPARSE, point_id
 from skills.stores.qdrant_writer import QdrantIndexWriter
 from skills.stores.rankings import (
     TIE_REACH,
@@ -39,7 +34,8 @@ from skills.stores.rankings import (
     num_to_read,
     ranking,
 )
-from skills.stores.server_making import ServerVersionInMaking, physical, read_record
+from skills.stores.remote_versions import RemoteVersions, physical
+from skills.stores.server_making import ServerVersionInMaking, read_record
 from skills.stores.store import (
     CollectionInfo,
     IndexWriter,
@@ -51,7 +47,6 @@ from skills.stores.store import (
 from skills.types import Caller, Passage
 
 SearchT = TypeVar("SearchT", bound=Search)
-_RECORDS_KEPT = 256
 
 
 class _ServerVocabulary:
@@ -95,13 +90,11 @@ class QdrantServerStore:
     def __init__(self, config: Config, resources: Resources) -> None:
         self._config = config
         self._api = QdrantApi(config)
-        self._filters: QdrantFilters[Any, Any] = QdrantFilters(_ServerVocabulary(self._api))
+        self._filters: ConditionFilters[Any, Any] = ConditionFilters(_ServerVocabulary(self._api))
         self._terms = Bm25Terms()
         home = resources.settings.home
         self._dictionary = DictionaryFile(config.dictionary or home / DICTIONARY)
-        self._records: LRUCache[tuple[str, str], VersionRecord] = LRUCache(_RECORDS_KEPT)
-        self._current: dict[str, str] = {}
-        self._asked = float("-inf")
+        self._versions = RemoteVersions(self._api.aliases, self._read, config.current_for_s)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -109,8 +102,8 @@ class QdrantServerStore:
 
     async def collections(self) -> list[CollectionInfo]:
         """All collections at their current version, by name."""
-        names = sorted(await self._currents())
-        return [(await self._record(name, "")).info for name in names]
+        names = sorted(await self._versions.current())
+        return [(await self._versions.record(name, "")).info for name in names]
 
     async def info(self, collection: str, version: str = "") -> CollectionInfo:
         """One collection version.
@@ -120,13 +113,13 @@ class QdrantServerStore:
             SkillUnavailable: the server does not answer as it should.
             SkillTimeout: or not in time.
         """
-        return (await self._record(collection, version)).info
+        return (await self._versions.record(collection, version)).info
 
     async def fetch(
         self, collection: str, version: str, passage_ids: Sequence[str], caller: Caller
     ) -> list[Passage]:
         """The passages that exist and that the caller may read, in the order asked for."""
-        record = await self._record(collection, version)
+        record = await self._versions.record(collection, version)
         points = [point_id(passage_id) for passage_id in passage_ids]
         payloads = await self._api.payloads(_name(record), points, [PASSAGE])
         passages = [decode_passage(payload[PASSAGE]) for payload in payloads.values()]
@@ -168,43 +161,16 @@ class QdrantServerStore:
         """
         check_name(collection)
         spaces = vector_spaces(vectors, multi)
-        making = ServerVersionInMaking(self._api.for_writing(), collection, spaces, self._forget)
+        making = ServerVersionInMaking(
+            self._api.for_writing(), collection, spaces, self._versions.forget
+        )
         return QdrantIndexWriter(making, spaces, self._dictionary.current())
 
-    def _forget(self) -> None:
-        self._asked = float("-inf")
-
-    async def _currents(self) -> dict[str, str]:
-        """Collection to current version."""
-        if time.monotonic() - self._asked > self._config.current_for_s:
-            asked = time.monotonic()
-            aliases = await self._api.aliases()
-            self._current = {name: to.rpartition("--")[2] for name, to in aliases.items()}
-            self._asked = asked
-        return self._current
-
-    async def _record(self, collection: str, version: str) -> VersionRecord:
-        check_name(collection)
-        current = await self._currents()
-        if collection not in current:
-            raise unknown_collection(collection, current)
-        version = version or current[collection]
-        record = self._records.get((collection, version))
-        if record is None:
-            record = await self._read(collection, version)
-            self._records[collection, version] = record
-        return record
-
-    async def _read(self, collection: str, version: str) -> VersionRecord:
-        record = None
-        if VERSION_NAME.fullmatch(version):
-            try:
-                record = await read_record(self._api, physical(collection, version))
-            except RequestInvalid:
-                record = None
-        if record is None:
-            raise unknown_version(collection, version)
-        return record
+    async def _read(self, collection: str, version: str) -> VersionRecord | None:
+        try:
+            return await read_record(self._api, physical(collection, version))
+        except RequestInvalid:
+            return None
 
     def _nearest(self, record: VersionRecord, search: VectorSearch) -> dict[str, Any] | None:
         check_vector(search, record.vectors)
@@ -241,7 +207,7 @@ class QdrantServerStore:
         query: Callable[[VersionRecord, SearchT], dict[str, Any] | None],
     ) -> dict[int, Ranking]:
         try:
-            record = await self._record(collection, version)
+            record = await self._versions.record(collection, version)
             return await self._answers(record, batch, query)
         except SkillError as error:
             return dict.fromkeys(batch, error)

@@ -12,9 +12,9 @@ import numpy as np
 from skills.domain_dictionary import DomainDictionary
 from skills.stores.bm25 import Bm25Terms, Terms, indexed_text, unweigh, weigh
 from skills.stores.fields import FieldKind
-from skills.stores.index_version import VectorSpace, VersionRecord, now
+from skills.stores.index_version import VectorSpace, VersionRecord
 from skills.stores.passage_json import decode_passage
-from skills.stores.qdrant_points import (
+from skills.stores.passage_payload import (
     CONTENT_HASH,
     DOCUMENT,
     NUM_WORDS,
@@ -171,16 +171,35 @@ class QdrantIndexWriter:
         for start in range(0, len(document_ids), BATCH):
             self._making.drop(document_ids[start : start + BATCH])
 
-    def commit(self) -> CollectionInfo:
+    @property
+    def version(self) -> str:
+        """The name of the version in the making."""
+        return self._making.version
+
+    @property
+    def base_version(self) -> str:
+        """The version it started from, empty for none."""
+        return self._making.base.info.version if self._making.base else ""
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether `commit` would make a new version."""
+        return self._making.base is None or self._making.is_changed or self._has_new_words
+
+    @property
+    def _has_new_words(self) -> bool:
+        base = self._making.base
+        return base is not None and base.concepts != self._dictionary.ids
+
+    def commit(self, *, anyway: bool = False) -> CollectionInfo:
         """Make the version durable, then current. Without changes, in passages or in the domain
-        dictionary, the old version stays.
+        dictionary, the old version stays, unless a new one is wanted `anyway`.
         """
         base = self._making.base
-        has_new_words = base is not None and base.concepts != self._dictionary.ids
-        if base is not None and not (self._making.is_changed or has_new_words):
+        if base is not None and not (self.is_changed or anyway):
             self._making.close()
             return base.info
-        if has_new_words:
+        if self._has_new_words:
             self._count_again()
         summary = VersionSummary()
         for page in self._making.pages([PASSAGE, NUM_WORDS]):
@@ -190,7 +209,9 @@ class QdrantIndexWriter:
         kinds: dict[str, FieldKind] = dict.fromkeys(summary.guards, "keyword")
         kinds |= {field_key(field.name, field.kind): field.kind for field in summary.fields}
         self._making.index(kinds)
-        record = self._record(summary)
+        record = summary.record(
+            self._making.collection, self._making.version, self._spaces, base, self._mean_length
+        ).model_copy(update={"concepts": self._dictionary.ids})
         self._making.publish(record)
         self._making.close()
         return record.info
@@ -227,23 +248,3 @@ class QdrantIndexWriter:
                     weighed[point.id] = SparseTerms.of(counted, mean_length)
             self._making.weigh(weighed)
         self._mean_length = mean_length
-
-    def _record(self, summary: VersionSummary) -> VersionRecord:
-        base = self._making.base
-        info = CollectionInfo(
-            name=self._making.collection,
-            version=self._making.version,
-            passages=summary.passages,
-            documents=summary.documents,
-            created_at=now(),
-            vectors={name: space.encoder for name, space in self._spaces.items()},
-            fields=summary.fields,
-        )
-        return VersionRecord(
-            info=info,
-            vectors=self._spaces,
-            mean_length=self._mean_length,
-            guards=summary.guards,
-            concepts=self._dictionary.ids,
-            previous=base.info.version if base else "",
-        )

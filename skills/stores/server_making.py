@@ -1,8 +1,7 @@
 """A version in the making on a Qdrant server: a collection of its own, named `NAME--VERSION`.
 
 A reserved collection, `NAME--writer`, is the lock: the server makes a collection only once. Its
-holder writes down the time at every step; a lock without a step for `LEASE_S` is taken for that of
-a dead writer.
+holder writes down the time while it makes steps; see `remote_versions` for how long it counts.
 """
 
 import asyncio
@@ -20,22 +19,16 @@ from skills.stores.index_version import (
     check_vectors,
     new_version,
 )
+from skills.stores.passage_payload import CONTENT_HASH, DOCUMENT
 from skills.stores.qdrant_api import RECORD, RECORD_POINT, QdrantApi
-from skills.stores.qdrant_points import CONTENT_HASH, DOCUMENT
 from skills.stores.qdrant_writer import PassagePoint, SparseTerms
+from skills.stores.remote_versions import BEAT_EVERY_S, check_lease, physical
 
 T = TypeVar("T")
-LEASE_S = 600.0
 _BEAT = "beat"
-_BEAT_EVERY_S = 30.0
 _SETTLE_S = 1800.0
 """How long the server may take to build its graphs before the version is given up."""
 _SETTLE_EVERY_S = 0.5
-
-
-def physical(collection: str, version: str) -> str:
-    """The server's name for a version."""
-    return f"{collection}--{version}"
 
 
 class ServerVersionInMaking:
@@ -187,7 +180,7 @@ class ServerVersionInMaking:
 
     async def _beating(self, call: Coroutine[Any, Any, T]) -> T:
         answer = await call
-        if self._is_open and self._clock() - self._beaten > _BEAT_EVERY_S:
+        if self._is_open and self._clock() - self._beaten > BEAT_EVERY_S:
             await self._beat()
         return answer
 
@@ -213,13 +206,10 @@ class ServerVersionInMaking:
         except FileExistsError as error:
             found = await self._api.payloads(self._lock, [RECORD_POINT], [_BEAT])
             beat = float(found.get(RECORD_POINT, {}).get(_BEAT, 0.0))
-            silent_s = self._clock() - beat
-            if silent_s < LEASE_S:
-                raise SkillRejected(
-                    self._collection,
-                    f"is being written by another process, last seen {silent_s:.0f} s ago; a dead "
-                    f"one loses its lock after {LEASE_S:.0f} s",
-                ) from error
+            try:
+                check_lease(self._collection, self._clock() - beat)
+            except SkillRejected as rejected:
+                raise rejected from error
             await self._api.delete(self._lock)
             await self._api.create(self._lock, {})
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 from skills.errors import RequestInvalid
 from skills.stores.fields import FieldTally, field_values
-from skills.stores.index_version import VectorSpace
+from skills.stores.index_version import VectorSpace, VersionRecord, now
 from skills.stores.passage_json import decode_passage
-from skills.stores.qdrant_points import READERS, SECRECY, TENANT
-from skills.stores.store import FieldSummary, FloatArray, IndexedPassage
+from skills.stores.passage_payload import READERS, SECRECY, TENANT
+from skills.stores.store import CollectionInfo, FieldSummary, FloatArray, IndexedPassage
 
 
 class VersionSummary:
@@ -30,6 +30,40 @@ class VersionSummary:
         self._tally.add(field_values(passage))
         used = {TENANT: about.tenant, READERS: about.allowed_roles, SECRECY: about.sensitive_flag}
         self._guards.update(key for key, value in used.items() if value)
+
+    def record(
+        self,
+        collection: str,
+        version: str,
+        spaces: Mapping[str, VectorSpace],
+        base: VersionRecord | None,
+        mean_length: float | None = None,
+    ) -> VersionRecord:
+        """The record of the version that contains all this.
+
+        Args:
+            collection: its collection.
+            version: its name.
+            spaces: its vectors.
+            base: the version it replaces.
+            mean_length: the one that weights were made with, when it is not this summary's.
+        """
+        info = CollectionInfo(
+            name=collection,
+            version=version,
+            passages=self.passages,
+            documents=self.documents,
+            created_at=now(),
+            vectors={name: space.encoder for name, space in spaces.items()},
+            fields=self.fields,
+        )
+        return VersionRecord(
+            info=info,
+            vectors=dict(spaces),
+            mean_length=self.mean_length if mean_length is None else mean_length,
+            guards=self.guards,
+            previous=base.info.version if base else "",
+        )
 
     @property
     def documents(self) -> int:

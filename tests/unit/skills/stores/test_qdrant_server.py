@@ -11,7 +11,8 @@ import pytest
 from skills.errors import SkillError, SkillRejected, SkillUnavailable
 from skills.stores.qdrant_api import QdrantApi, QdrantConnection
 from skills.stores.qdrant_server import QdrantServerStore
-from skills.stores.server_making import LEASE_S, ServerVersionInMaking
+from skills.stores.remote_versions import LEASE_S, RemoteVersions
+from skills.stores.server_making import ServerVersionInMaking
 from tests.contract.store_contract import (
     LIBRARY,
     DictionaryContract,
@@ -101,15 +102,15 @@ async def test_only_the_current_and_the_last_version_stay_on_the_server(tmp_path
 
 
 async def test_another_process_notices_a_new_version(tmp_path):
-    store = opened(path=str(tmp_path), current_for_s=0.05)
-    write(store, [passage("old", "words")])
-    first = await store.info("c")
-    current = dict(store._current)
-    write(store, [passage("new", "words")])
-    store._current, store._asked = current, time.monotonic()
-    assert first == await store.info("c")
+    """The local mode is for one process, so one with a memory of its own stands for the other."""
+    store = opened(path=str(tmp_path))
+    first = write(store, [passage("old", "words")])
+    other = RemoteVersions(store._api.aliases, store._read, current_for_s=0.05)
+    assert first == (await other.record("c", "")).info
+    second = write(store, [passage("new", "words")])
+    assert first == (await other.record("c", "")).info
     await asyncio.sleep(0.06)
-    assert 2 == (await store.info("c")).passages
+    assert second == (await other.record("c", "")).info
     await store.close()
 
 

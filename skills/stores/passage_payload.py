@@ -1,4 +1,5 @@
-"""How a passage lies in Qdrant, embedded or server: point id, payload, and the way back.
+"""A passage as a flat payload, for engines that filter and index payloads: its id there, the
+payload, and the keys of its fields.
 
 The passage itself is one string of JSON, because decoding fifty of those takes a fifth of what
 fifty nested payloads take. Beside it lie flat values that filters and indexes use:
@@ -42,7 +43,7 @@ _PREFIXES: Mapping[FieldKind, str] = {"keyword": "k_", "number": "n_", "time": "
 
 
 def point_id(passage_id: str) -> str:
-    """The point that holds a passage: the same one in every version."""
+    """What holds a passage in the engine: a UUID, the same one in every version."""
     named = _POINTS.bytes + passage_id.encode("utf-8", "surrogatepass")
     digest = hashlib.sha1(named, usedforsecurity=False).digest()
     return str(uuid.UUID(bytes=digest[:16], version=5))

@@ -1,6 +1,7 @@
-"""Clauses and access rules in Qdrant's terms, for the embedded engine and for a server alike.
+"""Clauses and access rules as the conditions of an engine that keeps passages as flat payloads:
+Qdrant, embedded or as a server, and Elasticsearch.
 
-Both know the same conditions under different class names; a `FilterVocabulary` holds the names.
+They know the same conditions under different names; a `FilterVocabulary` holds the names.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -9,7 +10,7 @@ from typing import Generic, Protocol, TypeVar
 
 from skills.stores.conditions import Access, Clause, Span
 from skills.stores.fields import keyword_of
-from skills.stores.qdrant_points import (
+from skills.stores.passage_payload import (
     DOCUMENT,
     EVERYONE,
     OPEN,
@@ -27,7 +28,7 @@ FilterT_co = TypeVar("FilterT_co", covariant=True)
 
 
 class FilterVocabulary(Protocol[ConditionT, FilterT_co]):
-    """How one of Qdrant's two Python packages writes its conditions."""
+    """How one engine writes its conditions."""
 
     def any_of(self, key: str, values: Sequence[str]) -> ConditionT:
         """The key holds one of these keywords."""
@@ -42,7 +43,7 @@ class FilterVocabulary(Protocol[ConditionT, FilterT_co]):
         ...
 
     def points(self, ids: Sequence[str]) -> ConditionT:
-        """The point is one of these."""
+        """The passage is one of these, given by `point_id`."""
         ...
 
     def either(self, conditions: list[ConditionT]) -> ConditionT:
@@ -54,7 +55,7 @@ class FilterVocabulary(Protocol[ConditionT, FilterT_co]):
         ...
 
 
-class QdrantFilters(Generic[ConditionT, FilterT_co]):
+class ConditionFilters(Generic[ConditionT, FilterT_co]):
     """Writes filters with one vocabulary."""
 
     def __init__(self, vocabulary: FilterVocabulary[ConditionT, FilterT_co]) -> None:
