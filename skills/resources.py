@@ -108,8 +108,9 @@ class Resources:
         return cast("VectorStore", self._having("nearest", self.store(name), name))
 
     def keyword_store(self, name: str = "default") -> KeywordStore:
-        """The store of this name, when it matches words."""
-        return cast("KeywordStore", self._having("match", self.store(name), name))
+        """The store of this name, when it matches words, or the one beside it that does."""
+        store = self.store(name)
+        return cast("KeywordStore", self._having("match", getattr(store, "words", store), name))
 
     def encoder(self, name: str = "default") -> TextEncoder:
         """The encoder of this name."""

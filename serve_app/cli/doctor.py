@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import typer
 from rich.console import Console
@@ -21,6 +22,7 @@ from serve_app.service import port_is_free, running_service
 from skills.errors import SkillError
 from skills.registry import SkillRegistry
 from skills.resources import Resources
+from skills.stores.store import CollectionReader
 
 MIN_MEMORY_BYTES = 4 * 2**30
 MIN_DISK_BYTES = 2 * 2**30
@@ -107,13 +109,17 @@ def models(config: TacticianConfig) -> list[Finding]:
     return findings
 
 
+async def _healthy(resources: Resources, store: str) -> None:
+    await cast("CollectionReader", resources.store(store)).check_health()
+
+
 def stores(config: TacticianConfig) -> list[Finding]:
     """Every configured store, and the experience database."""
     resources = Resources(config.resources)
     findings = []
     for name in config.resources.stores:
         try:
-            asyncio.run(resources.vector_store(name).check_health())
+            asyncio.run(_healthy(resources, name))
             findings.append(Finding(f"store {name}", True, "answers"))
         except SkillError as error:
             findings.append(Finding(f"store {name}", False, error.detail, "see the message"))
