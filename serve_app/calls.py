@@ -80,6 +80,14 @@ class Coalescing:
     Parts that answer at once get full batches; slow ones (a web search) are not made to queue
     behind each other.
     """
+    linger_ms: float = 2.0
+    """What the next call waits, at most, after one has landed, for as much company as that one had.
+
+    Callers that travelled together come back one after the other; without this they would part.
+    A target that is idle, or has one caller, never waits.
+    """
+    gather_ms: float = 0.0
+    """What every call waits for company: for work that nobody waits for."""
     max_batch: int = 64
     max_waiting: int = 512
     """Requests that may wait to be sent; one more is rejected."""
@@ -97,7 +105,13 @@ class CoalescedTarget(Generic[RequestT, ResultT]):
         self._waiting: deque[_Waiting[RequestT, ResultT]] = deque()
         self._flights: set[asyncio.Task[None]] = set()
         self._last_left_s = 0.0
-        self._again: asyncio.TimerHandle | None = None
+        self._last_landed_s = 0.0
+        self._company = 0
+        """How many requests the last call carried."""
+        self._soon: asyncio.Handle | None = None
+        """The next try to launch, after a call."""
+        self._held: asyncio.Handle | None = None
+        """The next try to launch what had to wait."""
 
     async def call(self, request: RequestT, deadline: Deadline) -> ResultT:
         """Serve one request with the next batch."""
@@ -112,7 +126,7 @@ class CoalescedTarget(Generic[RequestT, ResultT]):
         self._waiting.append(_Waiting(envelope, deadline, future))
         # A timer and not asyncio.timeout, which takes 30 microseconds and is paid by every call.
         timer = loop.call_later(remaining_ms / 1000, self._expire, future, remaining_ms)
-        self._launch()
+        self._launch_soon()
         try:
             return await future
         finally:
@@ -124,30 +138,50 @@ class CoalescedTarget(Generic[RequestT, ResultT]):
                 SkillTimeout(self.name, f"gave no answer in {remaining_ms:.0f} ms")
             )
 
+    def _launch_soon(self) -> None:
+        """Launch once everything that is about to call has called."""
+        if self._soon is None:
+            loop = asyncio.get_running_loop()
+            gather_s = self._coalescing.gather_ms / 1000
+            self._soon = (
+                loop.call_later(gather_s, self._launch)
+                if gather_s
+                else loop.call_soon(self._launch)
+            )
+
     def _launch(self) -> None:
         """Send what waits, if a call may leave now; else see to it that this is tried again."""
+        for planned in (self._soon, self._held):
+            if planned is not None:
+                planned.cancel()
+        self._soon = self._held = None
         loop = asyncio.get_running_loop()
         while self._waiting and len(self._flights) < self._coalescing.window:
-            wait_s = self._last_left_s + self._coalescing.patience_ms / 1000 - loop.time()
-            if self._flights and wait_s > 0:
-                if self._again is None:
-                    self._again = loop.call_later(wait_s, self._relaunch)
+            hold_s = self._hold_s(loop.time())
+            if hold_s > 0:
+                self._held = loop.call_later(hold_s, self._launch)
                 return
             batch = self._take()
             if batch:
-                self._last_left_s = loop.time()
+                self._last_left_s, self._company = loop.time(), len(batch)
                 flight = loop.create_task(self._fly(batch))
                 self._flights.add(flight)
                 flight.add_done_callback(self._landed)
                 _cancel_when_abandoned(flight, batch)
 
-    def _relaunch(self) -> None:
-        self._again = None
-        self._launch()
+    def _hold_s(self, now_s: float) -> float:
+        """How much longer what waits should wait."""
+        if self._flights:
+            return self._last_left_s + self._coalescing.patience_ms / 1000 - now_s
+        if len(self._waiting) < min(self._company, self._coalescing.max_batch):
+            return self._last_landed_s + self._coalescing.linger_ms / 1000 - now_s
+        return 0.0
 
     def _landed(self, flight: "asyncio.Task[None]") -> None:
         self._flights.discard(flight)
-        self._launch()
+        self._last_landed_s = asyncio.get_running_loop().time()
+        if self._waiting:
+            self._launch()
 
     def _take(self) -> list[_Waiting[RequestT, ResultT]]:
         batch: list[_Waiting[RequestT, ResultT]] = []

@@ -67,7 +67,7 @@ def build_gateway(
     recorder = CoalescedTarget[Any, Any](
         RECORDER,
         send_of(RECORDER),
-        Coalescing(max_batch=256, max_waiting=config.experience.max_waiting),
+        Coalescing(gather_ms=20.0, max_batch=256, max_waiting=config.experience.max_waiting),
     )
     config.home.mkdir(parents=True, exist_ok=True)
     return Gateway(

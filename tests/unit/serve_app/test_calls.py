@@ -34,11 +34,52 @@ async def test_calls_that_arrive_while_one_is_under_way_travel_together():
     part = Doubler()
     doubler = target(part, window=1)
     part.gate.clear()
-    calls = [asyncio.create_task(doubler.call(2 * i, Deadline.after(1000))) for i in range(4)]
+    calls = [asyncio.create_task(doubler.call(0, Deadline.after(1000)))]
+    await asyncio.sleep(0.01)
+    calls += [asyncio.create_task(doubler.call(2 * i, Deadline.after(1000))) for i in (1, 2, 3)]
     await asyncio.sleep(0.01)
     part.gate.set()
     assert [0, 4, 8, 12] == await asyncio.gather(*calls)
     assert [[0], [2, 4, 6]] == part.batches
+
+
+async def test_calls_that_arrive_at_once_travel_together():
+    part = Doubler()
+    doubler = target(part)
+    await asyncio.gather(*(doubler.call(2 * i, Deadline.after(1000)) for i in range(4)))
+    assert [[0, 2, 4, 6]] == part.batches
+
+
+async def test_callers_that_travelled_together_and_come_back_apart_stay_together():
+    part = Doubler()
+    doubler = target(part, linger_ms=500.0)
+
+    async def twice(i):
+        await doubler.call(i, Deadline.after(10_000))
+        await asyncio.sleep(i / 1000)
+        await doubler.call(i, Deadline.after(10_000))
+
+    await asyncio.gather(*(twice(2 * i) for i in range(4)))
+    assert [[0, 2, 4, 6]] * 2 == part.batches
+
+
+async def test_nobody_is_waited_for_longer_than_the_linger():
+    part = Doubler()
+    doubler = target(part, linger_ms=20.0)
+    await asyncio.gather(*(doubler.call(2 * i, Deadline.after(1000)) for i in range(4)))
+    assert 8 == await doubler.call(4, Deadline.after(1000))
+
+
+async def test_work_that_nobody_waits_for_is_gathered():
+    part = Doubler()
+    doubler = target(part, gather_ms=50.0)
+
+    async def later(i):
+        await asyncio.sleep(i / 1000)
+        return await doubler.call(i, Deadline.after(1000))
+
+    await asyncio.gather(*(later(2 * i) for i in range(4)))
+    assert [[0, 2, 4, 6]] == part.batches
 
 
 async def test_one_failing_request_does_not_fail_its_batch():
@@ -90,8 +131,10 @@ async def test_a_full_queue_rejects_at_once():
     part = Doubler()
     doubler = target(part, window=1, max_waiting=1)
     part.gate.clear()
-    waiting = [asyncio.create_task(doubler.call(2, Deadline.after(1000))) for _ in range(2)]
-    await asyncio.sleep(0.01)
+    waiting = []
+    for _ in range(2):
+        waiting.append(asyncio.create_task(doubler.call(2, Deadline.after(1000))))
+        await asyncio.sleep(0.01)
     with pytest.raises(SkillRejected):
         await doubler.call(2, Deadline.after(1000))
     part.gate.set()
