@@ -6,6 +6,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from serve_app.api.authentication import principal_of
+from serve_app.api.json_route import JsonRoute
 from serve_app.api.problems import PROBLEMS
 from serve_app.api.schemas import (
     AnswerBody,
@@ -24,7 +25,7 @@ from skills.types import Caller
 
 def router(gateway: Gateway, config: TacticianConfig) -> APIRouter:
     """The routes."""
-    routes = APIRouter(prefix="/v1", tags=["retrieval"], responses=PROBLEMS)
+    routes = APIRouter(prefix="/v1", tags=["retrieval"], responses=PROBLEMS, route_class=JsonRoute)
 
     @routes.post("/retrieve", response_model=RetrieveResponse)
     async def retrieve(body: RetrieveBody, request: Request) -> Response:
