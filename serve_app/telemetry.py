@@ -9,6 +9,7 @@ on.
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 
 from opentelemetry import trace
 from opentelemetry.context import Context
@@ -50,8 +51,11 @@ def export_wanted() -> bool:
     )
 
 
+@cache
 def content_wanted() -> bool:
-    """Whether an operator has allowed query text in spans."""
+    """Whether an operator has allowed query text in spans; read once, like all of the
+    environment.
+    """
     return os.environ.get("TACTICIAN_TRACE_CONTENT", "").lower() in {"1", "true", "on"}
 
 

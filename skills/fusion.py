@@ -5,7 +5,7 @@ Which arm a passage came from stays visible: the provenance of every arm is kept
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -116,14 +116,14 @@ def fuse(arms: Sequence[Arm], params: FusionParams) -> _Ranked:
     for _, hits in voters:
         for passage_id, hit in hits.items():
             found.setdefault(passage_id, []).append(hit)
-    ranked = [
+    scored = [
         (
             math.fsum(b.weight * b.votes.get(passage_id, b.absent) for b in ballots),
-            _merged(hits),
+            hits,
         )
         for passage_id, hits in found.items()
     ]
-    ranked = [(score, replace(hit, score=score)) for score, hit in ranked]
+    ranked = [(score, _merged(hits, score)) for score, hits in scored]
     return sorted(ranked, key=lambda entry: (-entry[0], entry[1].passage.id))
 
 
@@ -174,14 +174,16 @@ def _interleaved(arms: Sequence[Arm], params: FusionParams) -> _Ranked:
             lowest = min(lowest, entry[0])
             passage_id = entry[1].passage.id
             taken.add(passage_id)
-            merged.append((lowest, replace(_merged(everywhere[passage_id]), score=lowest)))
+            merged.append((lowest, _merged(everywhere[passage_id], lowest)))
     return merged
 
 
-def _merged(hits: Sequence[Hit]) -> Hit:
+def _merged(hits: Sequence[Hit], score: float) -> Hit:
+    if len(hits) == 1:
+        return Hit(hits[0].passage, score, hits[0].provenance)
     seen = {p for hit in hits for p in hit.provenance}
     order = sorted(seen, key=lambda p: (p.stage, p.skill, p.group, p.rank, p.score))
-    return replace(hits[0], provenance=tuple(order))
+    return Hit(hits[0].passage, score, tuple(order))
 
 
 def _content(arm: Arm) -> tuple[str, str, list[tuple[str, float]]]:

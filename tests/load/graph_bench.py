@@ -1,8 +1,9 @@
 """What the graph itself costs: stub skills behind the real analyzer and orchestrator, beside a
 bare no-op ingress.
 
-    python -m tests.load.graph_bench [--seconds 8] [--rounds 3]
+    python -m tests.load.graph_bench [--seconds 8] [--rounds 3] [--inline analyzer orchestrator]
 
+`--inline` puts parts into the gateway's process, as `parts.NAME.placement: inline` does.
 Both applications live in one Serve instance and are measured in turn, so the ratios hold on a
 noisy machine.
 Bars (DESIGN.md section 8): 1 client p50 <= 5x and p95 <= 25 ms; 8 clients p50 <= 3x; 32 clients
@@ -75,10 +76,12 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=8)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--inline", nargs="*", default=[], metavar="PART")
     arguments = parser.parse_args()
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")
     with tempfile.TemporaryDirectory() as home:
-        config = stub_config(Path(home), free_port())
+        parts = {name: {"placement": "inline"} for name in arguments.inline}
+        config = stub_config(Path(home), free_port(), parts=parts)
         start(config)
         try:
             asyncio.run(measure(f"http://127.0.0.1:{config.http.port}", arguments))
@@ -95,7 +98,7 @@ async def measure(url: str, arguments: argparse.Namespace) -> None:
     for target in targets.values():
         warm = await closed_loop(target, body, clients=8, seconds=2, keep_bodies=True)
         print(target, warm.statuses, len(warm.bodies[-1]), "bytes")
-    print(print("clients   noop/s  graph/s  share  noop p50  graph p50  ratio  graph p95"))
+    print("clients   noop/s  graph/s  share  noop p50  graph p50  ratio  graph p95")
     for clients in CLIENTS:
         seen: dict[str, list[Load]] = {name: [] for name in targets}
         for _ in range(arguments.rounds):
