@@ -5,6 +5,7 @@ The only module of `ingest` that knows Ray. What it must get right: actors may n
 gathered: the driver takes one small block after the other, which holds back the stages before it.
 """
 
+import logging
 import os
 import pickle  # between our own processes
 from collections.abc import Iterator
@@ -69,7 +70,6 @@ def run_on_ray(job: Job) -> Iterator[pa.Table]:
 
 
 def _start() -> None:
-    os.environ.setdefault("RAY_DATA_DISABLE_PROGRESS_BARS", "1")
     ray.init(
         address=os.environ.get("RAY_ADDRESS", "local"),
         include_dashboard=False,
@@ -77,6 +77,9 @@ def _start() -> None:
         logging_level="warning",
         configure_logging=False,
     )
+    # Progress is told by `OnProgress`; Ray Data's own lines would run through it.
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
 
 
 def _stream(job: Job) -> Iterator[pa.Table]:
