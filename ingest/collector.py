@@ -12,7 +12,7 @@ from ingest.ledger import Entry, Ledger
 from ingest.reading import path_of
 from ingest.rows import decode_passage, vectors_of
 from ingest.spool import Key
-from ingest.types import DocumentState
+from ingest.types import DocumentState, Scope
 from skills.stores.store import IndexedPassage, IndexWriter
 
 _ROW = ("document_id", "uri", "offset", "content_hash", "state", "reason", "stage",
@@ -49,7 +49,7 @@ class Collector:
         ledger: Ledger,
         writer: IndexWriter | None,
         stored: dict[str, str],
-        scopes: tuple[str, ...],
+        scopes: tuple[Scope, ...],
         spooled: frozenset[Key] = frozenset(),
     ) -> None:
         """Take the run's ledger and writer.
@@ -58,7 +58,7 @@ class Collector:
             ledger: of the collection.
             writer: None for a dry run.
             stored: document id to content hash of what is indexed.
-            scopes: URIs of the sources; ids that documents elsewhere hold are respected.
+            scopes: of the sources; ids that documents elsewhere hold are respected.
             spooled: documents that a run before this one embedded and did not commit.
         """
         self.tally = Tally()
@@ -157,7 +157,7 @@ class Collector:
         return True
 
     def _in_scope(self, uri: str) -> bool:
-        return any(uri == s or uri.startswith(f"{s.rstrip('/')}/") for s in self._scopes)
+        return any(scope.covers(uri) for scope in self._scopes)
 
     def _reject(self, entry: Entry, holder_uri: str) -> None:
         """Report a document whose id is taken, under an id of its own."""

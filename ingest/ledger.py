@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ingest.types import DocumentState, Unit
+from ingest.types import DocumentState, Scope, Unit
 
 _TABLES = """
 create table if not exists documents (
@@ -137,14 +137,15 @@ class Ledger:
         ).fetchone()
         return row[0] if row else ""
 
-    def vanished(self, scopes: Iterable[str]) -> Iterator[Entry]:
-        """Documents from under these URIs that this run did not see."""
+    def vanished(self, scopes: Iterable[Scope]) -> Iterator[Entry]:
+        """Documents that these scopes cover and that this run did not see."""
         for scope in scopes:
-            under = scope.rstrip("/")
+            under = scope.uri.rstrip("/")
+            end = f"{under}/" if scope.is_one else f"{under}0"  # "0" follows "/"
             rows = self._db.execute(
                 f"select {_COLUMNS} from documents "  # noqa: S608
-                "where run < ? and (uri = ? or (uri > ? and uri < ?))",
-                (self.run, under, f"{under}/", f"{under}0"),
+                "where run < ? and (uri in (?, ?) or (uri > ? and uri < ?))",
+                (self.run, scope.uri, under, f"{under}/", end),
             )
             yield from (Entry(*row) for row in rows.fetchall())
 

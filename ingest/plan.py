@@ -56,7 +56,7 @@ def plan(
         for document in source.unchanged:
             ledger.seen(document)
         found.unchanged += len(source.unchanged)
-        found.watermarks[source.uri] = source.watermark
+        found.watermarks[source.scope.uri] = source.watermark
     found.elapsed_s = time.perf_counter() - started
     return found
 

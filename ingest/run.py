@@ -104,7 +104,7 @@ class _Run:
             open_source(source, request.state_dir, ledger, self._is_whole)
             for source in request.sources
         ]
-        self._scopes = tuple(source.uri for source in sources)
+        self._scopes = tuple(source.scope for source in sources)
         self._plan = plan(sources, ledger, self._stored, request.retry_failed)
         self._spool = (
             None

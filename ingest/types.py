@@ -34,6 +34,20 @@ class Unit:
     a table. Made by the source, so it is trusted."""
 
 
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a source speaks for: a document of it that the source no longer has is gone."""
+
+    uri: str
+    is_one: bool = False
+    """The URI itself and nothing under it."""
+
+    def covers(self, uri: str) -> bool:
+        """Whether the source speaks for a URI."""
+        under = self.uri.rstrip("/")
+        return uri in (self.uri, under) or (not self.is_one and uri.startswith(f"{under}/"))
+
+
 class BlockKind(StrEnum):
     """What a piece of a document is."""
 

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ingest.errors import IngestRejected, SourceUnavailable
 from ingest.identity import digest
 from ingest.sources.source import Listed
-from ingest.types import Unit
+from ingest.types import Scope, Unit
 
 _CHUNK = 1000
 Weight = Literal[0, 1, 2, 3]
@@ -105,6 +105,11 @@ class DatabaseSource:
                 stop=size,
             )
         )
+
+    @property
+    def scope(self) -> Scope:
+        """The table or query."""
+        return Scope(self.uri, is_one=True)
 
     def _rows(self) -> Iterator[Mapping[str, Any]]:
         settings = self._settings

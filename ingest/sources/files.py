@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ingest.errors import IngestRejected, SourceUnavailable
 from ingest.sources.source import Listed
-from ingest.types import Unit
+from ingest.types import Scope, Unit
 
 
 class FileSource:
@@ -29,9 +29,9 @@ class FileSource:
     watermark = ""
 
     @property
-    def uri(self) -> str:
-        """The URI of the file or directory."""
-        return self._root.as_uri()
+    def scope(self) -> Scope:
+        """The file or directory."""
+        return Scope(self._root.as_uri())
 
     def list(self) -> Iterator[Listed]:
         """Every file, by name."""
@@ -62,7 +62,7 @@ class FileSource:
         modified = datetime.fromtimestamp(int(status.st_mtime), UTC).isoformat()
         unit = Unit(
             uri=path.as_uri(),
-            root=self.uri,
+            root=self.scope.uri,
             size_bytes=status.st_size,
             modified_at=modified,
             fingerprint=f"{status.st_size}-{status.st_mtime_ns}-{status.st_ino}",

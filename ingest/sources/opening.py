@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from ingest.errors import IngestRejected
 from ingest.ledger import Ledger
+from ingest.reading import path_of
 from ingest.sources.database import DatabaseSource, database_settings
 from ingest.sources.files import FileSource
 from ingest.sources.s3_objects import S3Source
@@ -74,4 +75,4 @@ def _kind(source: str) -> str:
 
 
 def _path(source: str) -> Path:
-    return Path(source.removeprefix("file://"))
+    return path_of(source) if source.startswith("file://") else Path(source)

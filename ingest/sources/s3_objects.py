@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from ingest.errors import DocumentUnreadable, IngestRejected, SourceUnavailable
 from ingest.sources.source import Listed
-from ingest.types import Unit
+from ingest.types import Scope, Unit
 
 if TYPE_CHECKING:
     from pyarrow.fs import S3FileSystem
@@ -39,9 +39,9 @@ class S3Source:
     watermark = ""
 
     @property
-    def uri(self) -> str:
-        """The URI of the bucket or prefix."""
-        return self._uri
+    def scope(self) -> Scope:
+        """The bucket or prefix."""
+        return Scope(self._uri)
 
     def list(self) -> Iterator[Listed]:
         """Every object, by key; those with a hidden part in their key are left out."""

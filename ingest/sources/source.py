@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ingest.types import Unit
+from ingest.types import Scope, Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +19,8 @@ class Source(Protocol):
     """Lists what there is. Reading is done by the workers, see `ingest.reading`."""
 
     @property
-    def uri(self) -> str:
-        """Every unit's URI is this one or lies under it; what was under it and is gone is
-        deleted.
-        """
+    def scope(self) -> Scope:
+        """Covers the URI of every unit; what it covers and is gone is deleted."""
         ...
 
     @property

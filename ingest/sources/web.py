@@ -20,7 +20,7 @@ from ingest.enrichment.dates import iso_time
 from ingest.errors import SourceUnavailable
 from ingest.identity import digest
 from ingest.sources.source import Listed
-from ingest.types import Unit
+from ingest.types import Scope, Unit
 
 AGENT = "tactician-ingest"
 _MAX_PAGES = 50_000
@@ -63,9 +63,11 @@ class WebSource:
     watermark = ""
 
     @property
-    def uri(self) -> str:
-        """The address; for a sitemap or a list its directory, which is what it speaks for."""
-        return self._url.rpartition("/")[0] if self._is_list() else self._url
+    def scope(self) -> Scope:
+        """The page; for a sitemap or a list everything below its directory."""
+        if self._is_list():
+            return Scope(self._url.rpartition("/")[0])
+        return Scope(self._url, is_one=True)
 
     def list(self) -> Iterator[Listed]:
         """Fetch every page.
@@ -81,7 +83,7 @@ class WebSource:
             for page in pool.map(self._fetch, urls):
                 unit = Unit(
                     uri=page.url,
-                    root=self.uri,
+                    root=self.scope.uri,
                     size_bytes=page.size_bytes,
                     modified_at=page.modified_at,
                     fingerprint=page.fingerprint,

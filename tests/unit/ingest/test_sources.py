@@ -164,6 +164,13 @@ def test_pages_that_changed_or_are_gone_are_noticed(bench, site):
     assert (0, 1, 0, 1, 1) == counts(bench.run(f"{site}/sitemap.xml"))
 
 
+def test_a_page_that_is_named_alone_speaks_for_no_other_page(bench, site):
+    Site.pages["/tower/top"] = PAGE.format("Top")
+    bench.run(f"{site}/tower/top")
+    assert (1, 0, 0, 0, 0) == counts(bench.run(f"{site}/tower"))
+    assert 2 == len(bench.passages())
+
+
 def test_a_sitemap_that_cannot_be_fetched_deletes_nothing(bench, site):
     bench.run(f"{site}/sitemap.xml")
     del Site.pages["/sitemap.xml"]
