@@ -19,6 +19,7 @@ from ingest.plan import Plan, is_settled, plan
 from ingest.request import IngestRequest, IngestSummary, OnProgress, Progress
 from ingest.sources.opening import check_source, open_source
 from ingest.spool import Spool
+from ingest.status import recorded
 from skills.resources import Resources
 from skills.stores.store import IndexWriter, WritableStore
 
@@ -53,10 +54,24 @@ def run(
         check_source(source)
     writer = _writer(request, built)
     try:
-        with closing(Ledger(request.state_dir / "ledger.sqlite", _settings(request))) as ledger:
-            return _Run(request, built, ledger, writer, progress).summary()
+        if request.dry_run:
+            return _once(request, built, writer, progress)
+        with recorded(request.state_dir, request.sources) as record:
+            summary = _once(request, built, writer, record.telling(progress))
+            record.done(summary)
+        return summary
     finally:
         writer.abort()
+
+
+def _once(
+    request: IngestRequest,
+    resources: Resources,
+    writer: IndexWriter,
+    progress: OnProgress | None,
+) -> IngestSummary:
+    with closing(Ledger(request.state_dir / "ledger.sqlite", _settings(request))) as ledger:
+        return _Run(request, resources, ledger, writer, progress).summary()
 
 
 def _writer(request: IngestRequest, resources: Resources) -> IndexWriter:

@@ -9,7 +9,7 @@ from rich.console import Console
 from ingest.request import IngestRequest
 from ingest.run import run as run_ingest
 from serve_app.cli import show
-from serve_app.cli.index import ingesting, show_summary
+from serve_app.cli.ingest import ingesting, show_summary
 from serve_app.cli.service import listening, where_it_lives
 from serve_app.cli.settings import settings_of
 from serve_app.client import TacticianClient

@@ -13,7 +13,8 @@ from serve_app.cli import (
     catalog,
     demo,
     doctor,
-    index,
+    evaluation,
+    ingest,
     keys,
     policies,
     query,
@@ -32,7 +33,8 @@ app = typer.Typer(
 )
 for commands in (
     service,
-    index,
+    ingest,
+    evaluation,
     query,
     skills,
     catalog,

@@ -13,7 +13,7 @@ from policies.learning.publication import PublicationSettings
 from policies.learning.search import SearchSettings, score_here
 from policies.learning.train import TrainSettings
 from policies.warmup.queries import QuerySettings
-from serve_app.cli.index import counting
+from serve_app.cli.evaluation import counting
 from serve_app.cli.settings import CollectionOption, settings_of
 from serve_app.cli.train import say_verdict, show
 from serve_app.parts.orchestrator import policy_registry
