@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from policies.modes import Mode
 from serve_app.callers import CallerSettings
+from serve_app.execution.breaker import BreakerSettings
 from skills.errors import SkillMisconfigured
 from skills.manifest import substitute
 from skills.resources import Component, ResourceSettings
@@ -108,6 +109,7 @@ class TacticianConfig(_Settings):
     limits: Limits = Limits()
     callers: CallerSettings = CallerSettings()
     parts: Parts = Parts()
+    breakers: BreakerSettings = BreakerSettings()
     skill_dirs: tuple[Path, ...] = ()
     plan_dirs: tuple[Path, ...] = ()
     rules_file: Path | None = None

@@ -18,6 +18,7 @@ from serve_app.errors import Overloaded, RequestRejected, ServiceUnavailable
 from serve_app.execution.executor import Executor
 from serve_app.execution.results import missing_of, status_of
 from serve_app.execution.types import ExecutionRequest
+from serve_app.execution.wellness import watch
 from serve_app.recording import Recording
 from serve_app.requests import Retrieved, RetrieveRequest
 from skills.errors import RequestInvalid, SkillError
@@ -55,6 +56,16 @@ class Graph:
     candidates: tuple[str, ...]
     """Plans whose required skills all run here."""
 
+    def working(self) -> tuple[str, ...]:
+        """The candidates that need no skill that fails now; all of them when each needs one, for
+        a plan without one of its arms is better than none.
+        """
+        away = self.executor.wellness.away()
+        if not away:
+            return self.candidates
+        spared = (name for name in self.candidates if not self.plans[name].required & away)
+        return tuple(spared) or self.candidates
+
 
 class Gateway:
     """Serves requests on a graph, which `apply` may replace at any time."""
@@ -87,14 +98,23 @@ class Gateway:
         """Plans whose required skills all run here."""
         return self.graph.candidates
 
+    async def watch(self) -> None:
+        """Look after the skills until cancelled."""
+        await watch(lambda: self.graph.executor.wellness, self._a_collection)
+
+    async def _a_collection(self) -> str:
+        infos = await self.collections.collections()
+        return infos[0].name if infos else "none"
+
     async def warm_up(self) -> None:
         """Run every plan once on every collection: opens indexes and loads models before they are
         needed.
         """
+        unhurried = self.graph.executor.unhurried(WARM_UP_BUDGET_MS)
         try:
             for info in await self.collections.collections():
                 for name in self.candidates():
-                    await self.graph.executor.execute(
+                    await unhurried.execute(
                         ExecutionRequest(
                             query=WARM_UP_QUERY,
                             plan=self.graph.plans[name],
@@ -150,7 +170,11 @@ class Gateway:
         version = await self._version(request.collection)
         features = await self._analyze(graph, request, deadline, missing)
         clock.lap("analyze")
-        decision = await self._decide(graph, request, features, deadline, missing)
+        live = graph.executor.wellness.signals()
+        asked = DecisionRequest(
+            request.request_id, request.collection, features, graph.working(), live
+        )
+        decision = await self._decide(graph, request, asked, deadline, missing)
         clock.lap("decide")
         left_ms = deadline.remaining_ms()
         if kind is RequestKind.ANSWER:
@@ -178,6 +202,7 @@ class Gateway:
             hits=execution.hits,
             decision=decision,
             features=features,
+            live=live,
             index_version=version,
             missing=(*missing, *execution.missing),
             stages=execution.stages,
@@ -235,24 +260,21 @@ class Gateway:
         self,
         graph: Graph,
         request: RetrieveRequest,
-        features: QueryFeatures,
+        asked: DecisionRequest,
         deadline: Deadline,
         missing: list[Missing],
     ) -> Decision:
         if request.plan:
             return self._insisted(graph, request.plan)
-        plans = self.candidates()
-        if not plans:
+        if not asked.plans:
             raise ServiceUnavailable("plan", "no plan has all the skills that it requires")
         try:
-            return await graph.orchestrator.call(
-                DecisionRequest(request.request_id, request.collection, features, plans),
-                deadline.no_later_than(PART_TIMEOUT_MS),
-            )
+            by = deadline.no_later_than(PART_TIMEOUT_MS)
+            return await graph.orchestrator.call(asked, by)
         except SkillError as error:
             missing.append(missing_of("orchestrator", status_of(error), error.detail))
             reason = "the orchestrator gave no decision; the first plan that can run stands in"
-            return Decision(plans[0], 1.0, "fallback", "", reason)
+            return Decision(asked.plans[0], 1.0, "fallback", "", reason)
 
     def _insisted(self, graph: Graph, plan: str) -> Decision:
         if plan not in graph.plans:
@@ -274,6 +296,7 @@ class Gateway:
             query=request.query,
             query_digest=self.digester.query(request.query),
             features=retrieved.features,
+            live=retrieved.live,
             decision=retrieved.decision,
             execution={"stages": retrieved.stages, "caller": scope_of(request.caller)},
             passages=tuple(

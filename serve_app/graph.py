@@ -54,7 +54,7 @@ def build_graph(config: TacticianConfig, registry: SkillRegistry, send_of: SendO
         analyzer=CoalescedTarget(ANALYZER, send_of(ANALYZER)),
         orchestrator=CoalescedTarget(ORCHESTRATOR, send_of(ORCHESTRATOR)),
         generator=CoalescedTarget(GENERATOR, send_of(GENERATOR)),
-        executor=Executor(targets, {name: registry[name] for name in targets}),
+        executor=Executor(targets, {name: registry[name] for name in targets}, config.breakers),
         plans=plans,
         candidates=tuple(name for name, plan in plans.items() if plan.is_candidate(set(targets))),
     )

@@ -39,6 +39,8 @@ class Retrieved:
     stages: tuple[StageTrace, ...]
     timings_ms: Mapping[str, float]
     """`analyze`, `decide`, `execute`, and `total`; of an answer also `generate`."""
+    live: Mapping[str, float] = field(default_factory=dict)
+    """The live numbers that the policy saw."""
     answer: Answer | None = None
     """Of an answered question; its own `missing` is part of `missing` above."""
 

@@ -34,13 +34,16 @@ class SkillScaling(BaseModel):
 
 
 class HealthProbe(BaseModel):
-    """How a skill is probed."""
+    """How a skill is probed: with a smallest request of its kind, as a query would call it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     probe: str = "health check"
-    """The query that the probe sends when the skill has no cheaper check."""
+    """The query that the probe sends."""
     every_s: float = Field(default=10, gt=0)
+    """A skill that was called in this time needs no probe."""
+    when: Literal["idle", "failing"] = "idle"
+    """`failing`: probed only to find out whether it works again; for skills whose calls cost."""
 
 
 class SkillManifest(BaseModel):

@@ -24,14 +24,20 @@ CONSOLE_POLICY = (
 """The page is one file with its script in it, and may talk to this service only."""
 
 
+async def _work(gateway: Gateway) -> None:
+    """What a gateway does beside answering, from its start to its end."""
+    await gateway.warm_up()
+    await gateway.watch()
+
+
 def build_api(gateway: Gateway, config: TacticianConfig, registry: SkillRegistry) -> FastAPI:
     """The HTTP API of a gateway."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        warming = asyncio.create_task(gateway.warm_up())
+        background = asyncio.create_task(_work(gateway))
         yield
-        warming.cancel()
+        background.cancel()
         await gateway.recording.drain(timeout_s=5.0)
 
     app = FastAPIOffline(  # /docs must work where there is no internet

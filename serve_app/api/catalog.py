@@ -24,9 +24,10 @@ def router(gateway: Gateway, registry: SkillRegistry) -> APIRouter:
     async def skills(request: Request) -> Response:
         """Every known skill, and whether it runs here."""
         hidden = _hidden_from(principal_of(request))
-        running = gateway.graph.executor.skills
+        running = gateway.graph.executor.wellness.report()
         views = [
-            manifest.model_dump(mode="json", exclude=hidden) | {"running": name in running}
+            manifest.model_dump(mode="json", exclude=hidden)
+            | {"running": name in running, "now": running.get(name)}
             for name, manifest in registry.manifests.items()
         ]
         return json_response({"skills": views})

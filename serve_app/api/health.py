@@ -35,7 +35,12 @@ def router(gateway: Gateway) -> APIRouter:
             reasons.append(f"the store gave no answer in {STORE_TIMEOUT_S:g} s")
         except SkillError as error:
             reasons.append(str(error))
-        body = {"ready": not reasons, "reasons": reasons, "plans": gateway.candidates()}
+        body = {
+            "ready": not reasons,
+            "reasons": reasons,
+            "plans": gateway.graph.working(),
+            "skills_away": sorted(gateway.graph.executor.wellness.away()),
+        }
         return json_response(body, 503 if reasons else 200)
 
     return routes

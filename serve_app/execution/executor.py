@@ -6,11 +6,15 @@ what is not there. Only a request that cannot be right for any skill (an unknown
 the execution.
 """
 
+import copy
 from collections.abc import Mapping
 from dataclasses import replace
 
+from serve_app.execution.breaker import BreakerSettings, GuardedTarget
+from serve_app.execution.results import checked
 from serve_app.execution.stage import Progress, SkillTarget, StageRun
 from serve_app.execution.types import Execution, ExecutionRequest
+from serve_app.execution.wellness import Wellness
 from skills.manifest import SkillManifest
 from skills.types import Dropped, Missing, MissingReason, SubQuery
 
@@ -19,29 +23,35 @@ class Executor:
     """Runs plans on a set of skills. Immutable: other skills make another executor."""
 
     def __init__(
-        self, targets: Mapping[str, SkillTarget], manifests: Mapping[str, SkillManifest]
+        self,
+        targets: Mapping[str, SkillTarget],
+        manifests: Mapping[str, SkillManifest],
+        breakers: BreakerSettings | None = None,
     ) -> None:
-        self._targets = dict(targets)
         self._manifests = dict(manifests)
+        settings = breakers or BreakerSettings()
+        self._targets = {
+            name: GuardedTarget(name, target, checked, settings, manifests[name].timeout_ms)
+            for name, target in targets.items()
+        }
+        self.wellness = Wellness(self._targets, self._manifests)
+        """Which of the skills work now."""
 
     @property
     def skills(self) -> frozenset[str]:
-        """The skills that plans may call."""
+        """The skills that plans may call, whether they work now or not."""
         return frozenset(self._targets)
 
     def unhurried(self, timeout_ms: float) -> "Executor":
         """The same skills, each with at least this timeout: for measuring, where a slow machine
         must not change what a plan finds.
         """
-        return Executor(
-            self._targets,
-            {
-                name: manifest.model_copy(
-                    update={"timeout_ms": max(timeout_ms, manifest.timeout_ms)}
-                )
-                for name, manifest in self._manifests.items()
-            },
-        )
+        executor = copy.copy(self)
+        executor._manifests = {
+            name: manifest.model_copy(update={"timeout_ms": max(timeout_ms, manifest.timeout_ms)})
+            for name, manifest in self._manifests.items()
+        }
+        return executor
 
     async def execute(self, request: ExecutionRequest) -> Execution:
         """Run the request's plan.

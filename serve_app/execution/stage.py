@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from policies.plan import Call, Stage
 from serve_app.calls import Target
 from serve_app.deadline import Deadline
-from serve_app.execution.results import checked, missing_of, stamped, status_of, with_tail
+from serve_app.execution.results import missing_of, stamped, status_of, with_tail
 from serve_app.execution.types import CallStatus, CallTrace, ExecutionRequest, StageTrace
 from skills.errors import RequestInvalid, SkillError, SkillUnavailable
 from skills.manifest import SkillManifest
@@ -174,7 +174,7 @@ class StageRun:
         try:
             if skill not in self.targets:
                 raise SkillUnavailable(skill, "is not running")
-            result = checked(skill, await self.targets[skill].call(request, deadline))
+            result = await self.targets[skill].call(request, deadline)
         except SkillError as error:
             if isinstance(error, RequestInvalid) and request.filters == self.request.filters:
                 raise

@@ -1,8 +1,10 @@
 import json
+from dataclasses import replace
 
 import httpx
 import pytest
 
+from policies.plan import Plan
 from serve_app.api.app import build_api
 from serve_app.graph import local_gateway
 from skills.registry import SkillRegistry
@@ -152,7 +154,7 @@ async def test_the_catalogue_says_what_runs(http):
 
 async def test_health_and_readiness(http):
     assert 200 == (await http.get("/healthz")).status_code
-    assert {"ready": True, "reasons": [], "plans": ["stub_hybrid"]} == (
+    assert {"ready": True, "reasons": [], "plans": ["stub_hybrid"], "skills_away": []} == (
         await http.get("/readyz")
     ).json()
 
@@ -191,3 +193,20 @@ async def test_pages_load_nothing_from_elsewhere(http, path, holds):
     page = (await http.get(path)).text
     assert holds in page
     assert "https://" not in page.replace("https://fastapi.tiangolo.com/img/favicon.png", "")
+
+
+async def test_plans_that_need_a_failing_skill_are_no_candidates_while_others_work(gateway):
+    graph = gateway.graph
+    away = {"left"}
+    one_armed = Plan(
+        name="right_only",
+        description="without left",
+        stages=[{"call": [{"skill": "right"}]}],
+        cost_hint_ms=1,
+    )
+    plans = {**graph.plans, "right_only": one_armed}
+    graph = replace(graph, plans=plans, candidates=("stub_hybrid", "right_only"))
+    graph.executor.wellness.away = lambda: frozenset(away)
+    assert ("right_only",) == graph.working()
+    away |= {"right"}
+    assert ("stub_hybrid", "right_only") == graph.working()

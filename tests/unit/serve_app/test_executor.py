@@ -250,3 +250,15 @@ async def test_passages_below_top_k_are_named_as_dropped():
 async def test_finding_nothing_is_said():
     execution = await execute(executor({"keyword": Scripted(SkillResult())}), plan(["keyword"]))
     assert {(MissingReason.NO_EVIDENCE, "query")} == reasons(execution)
+
+
+async def test_a_plan_loses_only_the_arm_that_is_left_alone_and_spends_nothing_on_it():
+    hanging = Scripted(DENSE, 60)
+    run = executor({"keyword": Scripted(KEYWORD), "dense": hanging}, timeout_ms=30)
+    for _ in range(5):
+        await execute(run)
+    execution = await execute(run)
+    assert ["a", "b"] == ids(execution)
+    assert {(MissingReason.UNAVAILABLE, "dense")} == reasons(execution)
+    assert 5 == len(hanging.asked)
+    assert {"dense"} == run.wellness.away()

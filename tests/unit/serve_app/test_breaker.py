@@ -1,0 +1,219 @@
+import asyncio
+import logging
+
+import pytest
+
+from serve_app.deadline import Deadline
+from serve_app.execution.breaker import BreakerSettings, BreakerState, GuardedTarget
+from serve_app.execution.wellness import Wellness, probe_request, watch
+from skills.errors import (
+    RequestInvalid,
+    SkillError,
+    SkillFailed,
+    SkillRejected,
+    SkillTimeout,
+    SkillUnavailable,
+)
+from skills.manifest import SkillManifest
+from skills.skill import SkillKind
+
+DOWN = SkillUnavailable("arm", "is down")
+
+
+class Arm:
+    """A target that answers, or raises, what it is told."""
+
+    def __init__(self, does="well"):
+        self.does, self.asked, self.gate = does, 0, asyncio.Event()
+        self.gate.set()
+
+    async def call(self, request, deadline):
+        self.asked += 1
+        await self.gate.wait()
+        if isinstance(self.does, BaseException):
+            raise self.does
+        return self.does
+
+
+def accepted(name, answer):
+    if answer == "garbage":
+        raise SkillFailed(name, "answered garbage")
+    return answer
+
+
+def guarded(arm, failures=3, recovery_s=0.05, timeout_ms=300.0):
+    settings = BreakerSettings(failures=failures, recovery_s=recovery_s)
+    return GuardedTarget("arm", arm, accepted, settings, timeout_ms)
+
+
+async def call(guard, budget_ms=1000.0):
+    try:
+        return await guard.call("q", Deadline.after(budget_ms))
+    except SkillError as error:
+        return error
+
+
+async def fail(guard, arm, times=3):
+    arm.does = DOWN
+    for _ in range(times):
+        await call(guard)
+
+
+@pytest.mark.parametrize(
+    "does", [DOWN, SkillFailed("arm", "x"), SkillTimeout("arm", "x"), "garbage"]
+)
+async def test_a_skill_that_fails_repeatedly_is_asked_no_more(does):
+    arm = Arm(does)
+    guard = guarded(arm, recovery_s=60)
+    answers = [await call(guard) for _ in range(10)]
+    assert 3 == arm.asked
+    assert BreakerState.OPEN is guard.state
+    assert all(isinstance(answer, SkillUnavailable) for answer in answers[3:])
+    assert guard.why in answers[-1].detail
+
+
+@pytest.mark.parametrize("does", [RequestInvalid("arm", "x"), SkillRejected("arm", "full")])
+async def test_what_is_not_the_fault_of_a_skill_does_not_count(does):
+    arm = Arm(does)
+    guard = guarded(arm)
+    for _ in range(10):
+        await call(guard)
+    assert (10, BreakerState.CLOSED) == (arm.asked, guard.state)
+
+
+async def test_callers_in_a_hurry_cannot_take_a_skill_from_others():
+    arm = Arm(SkillTimeout("arm", "x"))
+    guard = guarded(arm)
+    for _ in range(10):
+        await call(guard, budget_ms=20)
+    assert BreakerState.CLOSED is guard.state
+
+
+async def test_a_call_that_says_nothing_does_not_wipe_out_failures():
+    arm = Arm()
+    guard = guarded(arm)
+    await fail(guard, arm, 2)
+    arm.does = SkillRejected("arm", "full")
+    await call(guard)
+    await fail(guard, arm, 1)
+    assert BreakerState.OPEN is guard.state
+
+
+async def test_one_call_at_a_time_tries_a_skill_again_and_brings_it_back():
+    arm = Arm()
+    guard = guarded(arm)
+    await fail(guard, arm)
+    await asyncio.sleep(0.07)
+    arm.does = "well"
+    arm.gate.clear()
+    trial = asyncio.create_task(call(guard))
+    await asyncio.sleep(0)
+    assert BreakerState.HALF_OPEN is guard.state
+    assert isinstance(await call(guard), SkillUnavailable)
+    arm.gate.set()
+    assert "well" == await trial
+    assert (4, BreakerState.CLOSED) == (arm.asked, guard.state)
+
+
+@pytest.mark.parametrize("does", [DOWN, SkillRejected("arm", "full"), SkillTimeout("arm", "x")])
+async def test_a_trial_that_does_not_work_leaves_the_skill_alone_again(does):
+    arm = Arm()
+    guard = guarded(arm)
+    await fail(guard, arm)
+    await asyncio.sleep(0.07)
+    arm.does = does
+    await call(guard, budget_ms=20)
+    assert (4, BreakerState.OPEN) == (arm.asked, guard.state)
+    assert not guard.is_due
+
+
+async def test_a_trial_that_is_cancelled_is_no_success():
+    arm = Arm()
+    guard = guarded(arm)
+    await fail(guard, arm)
+    await asyncio.sleep(0.07)
+    arm.gate.clear()
+    trial = asyncio.create_task(call(guard))
+    await asyncio.sleep(0)
+    trial.cancel()
+    await asyncio.wait([trial])
+    assert BreakerState.OPEN is guard.state
+
+
+async def test_leaving_and_returning_are_logged_once(caplog):
+    caplog.set_level(logging.WARNING)
+    arm = Arm()
+    guard = guarded(arm)
+    await fail(guard, arm)
+    for _ in range(2):
+        await asyncio.sleep(0.07)
+        await call(guard)
+    arm.does = "well"
+    await asyncio.sleep(0.07)
+    await call(guard)
+    events = [(r.message, r.skill) for r in caplog.records if hasattr(r, "skill")]
+    assert [("skill left alone", "arm"), ("skill returned", "arm")] == events
+    assert 1 == guard.times_left
+
+
+def manifest(kind="retrieve", **health):
+    return SkillManifest(
+        skill_id="arm",
+        class_path="x.Y",
+        kind=kind,
+        description="d",
+        health={"every_s": 0.2} | health,
+    )
+
+
+async def a_collection():
+    return "c"
+
+
+async def test_a_watched_skill_is_away_until_a_probe_has_worked():
+    arm = Arm()
+    guard = guarded(arm)
+    wellness = Wellness({"arm": guard}, {"arm": manifest(when="failing")})
+    await fail(guard, arm)
+    watching = asyncio.create_task(watch(lambda: wellness, a_collection))
+    await asyncio.sleep(0.1)
+    assert {"arm"} == wellness.away()  # due, but the probes try it, not the queries
+    assert {"arm.open": 1.0} == dict(wellness.signals())
+    arm.does = "well"
+    for _ in range(500):
+        await asyncio.sleep(0.02)
+        if not wellness.away():
+            break
+    assert frozenset() == wellness.away()
+    watching.cancel()
+
+
+async def test_without_a_watch_the_next_query_tries_a_skill_again():
+    arm = Arm()
+    guard = guarded(arm)
+    wellness = Wellness({"arm": guard}, {"arm": manifest()})
+    await fail(guard, arm)
+    assert {"arm"} == wellness.away()
+    await asyncio.sleep(0.07)
+    assert frozenset() == wellness.away()
+
+
+async def test_idle_skills_are_probed_and_costly_ones_only_when_they_failed():
+    cheap, costly = Arm(DOWN), Arm(DOWN)
+    guards = {"cheap": guarded(cheap, 1, 60), "costly": guarded(costly, 1, 60)}
+    manifests = {"cheap": manifest(), "costly": manifest(when="failing")}
+    wellness = Wellness(guards, manifests)
+    watching = asyncio.create_task(watch(lambda: wellness, a_collection))
+    await asyncio.sleep(0.05)
+    watching.cancel()
+    assert (1, 0) == (cheap.asked, costly.asked)
+    assert {"cheap"} == wellness.away()
+
+
+@pytest.mark.parametrize("kind", list(SkillKind))
+def test_a_probe_has_what_its_kind_of_skill_works_on(kind):
+    request = probe_request(manifest(kind), "c")
+    assert (kind is SkillKind.RERANK, kind is SkillKind.FUSE) == (
+        bool(request.hits),
+        bool(request.arms),
+    )
