@@ -67,6 +67,10 @@ class DecisionRequest:
     signals: Mapping[str, float] = field(default_factory=dict)
     """Live numbers: breaker states, recent latencies, probe features; names are the field's own
     (`keyword.p50_ms`)."""
+    user: str = ""
+    """Digest of who asks; empty when unknown."""
+    session: str = ""
+    """Digest of the session; empty when there is none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,7 +172,13 @@ class Gateway:
         clock.lap("analyze")
         live = graph.executor.wellness.signals()
         asked = DecisionRequest(
-            request.request_id, request.collection, features, graph.working(), live
+            request.request_id,
+            request.collection,
+            features,
+            graph.working(),
+            live,
+            user=self.digester.user(request.user_id),
+            session=self.digester.session(request.session_id),
         )
         decision = await self._decide(graph, request, asked, deadline, missing)
         clock.lap("decide")
@@ -306,8 +312,8 @@ class Gateway:
             missing=retrieved.missing,
             timings_ms=retrieved.timings_ms,
             total_ms=retrieved.timings_ms["total"],
-            user_digest=self.digester.user(request.user_id) if request.user_id else "",
-            session_digest=self.digester.session(request.session_id) if request.session_id else "",
+            user_digest=self.digester.user(request.user_id),
+            session_digest=self.digester.session(request.session_id),
             tenant=request.caller.tenant,
             budget_ms=request.budget_ms,
         )

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 CONTROL, TREATMENT = "control", "treatment"
 Arm = Literal["control", "treatment"]
+Unit = Literal["user", "session", "request"]
 
 
 class Split(BaseModel):
@@ -18,7 +19,7 @@ class Split(BaseModel):
 
     experiment: str = Field(min_length=1)
     """Another name is another split: who was treated in one experiment is spread over the next."""
-    unit: Literal["user", "session", "request"] = "session"
+    unit: Unit = "session"
     """What always gets the same arm; its digest is hashed. Without one a request stands for
     itself."""
     share: float = Field(ge=0, le=1)
@@ -34,3 +35,21 @@ class Split(BaseModel):
         """The arm of a unit."""
         digest = hashlib.blake2b(f"{self.experiment}\0{unit}".encode(), digest_size=8).digest()
         return "treatment" if int.from_bytes(digest) < self.share * 2**64 else "control"
+
+
+def unit_of(unit: Unit, user: str, session: str, request_id: str) -> str:
+    """What stands for a request in a split; without a user or session it stands for itself.
+
+    Args:
+        unit: which of them is wanted.
+        user: digest, or empty.
+        session: digest, or empty.
+        request_id: never empty.
+    """
+    match unit:
+        case "user":
+            return user or request_id
+        case "session":
+            return session or request_id
+        case "request":
+            return request_id

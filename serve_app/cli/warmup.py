@@ -23,6 +23,10 @@ from serve_app.warmup import warm_up
 MIN_JUDGING = 50
 """Made queries that judge, at least: nothing is estimated from propensities here."""
 
+MUST_GAIN = 0.02
+"""Made queries repeat the words of the corpus, which flatters keyword search. A small lead is no
+reason."""
+
 console = Console(highlight=False)
 
 
@@ -44,7 +48,7 @@ def warmup(
     config = settings_of(context).config
     settings = TrainSettings(
         search=SearchSettings(fit=FitSettings(weight_per_s=price)),
-        publication=PublicationSettings(min_requests=MIN_JUDGING),
+        publication=PublicationSettings(min_requests=MIN_JUDGING, must_gain=MUST_GAIN),
     )
     with counting("running plans") as counted:
         made = asyncio.run(

@@ -9,6 +9,8 @@ from typing import Self
 import numpy as np
 
 from policies.errors import PolicyError
+from policies.experiments.experiment import Experiments
+from policies.experiments.serving import ExperimentSwitch
 from policies.modes import Mode, choose_in_mode
 from policies.plan import known_plans
 from policies.policy import Policy
@@ -34,10 +36,16 @@ class OrchestratorPart:
     """
 
     def __init__(
-        self, rules: Policy, learned: PolicySwitch, mode: Mode, rng: np.random.Generator
+        self,
+        rules: Policy,
+        learned: PolicySwitch,
+        experiments: ExperimentSwitch,
+        mode: Mode,
+        rng: np.random.Generator,
     ) -> None:
         self._rules = rules
         self._learned = learned
+        self._experiments = experiments
         self._mode = mode
         self._rng = rng
         self._refreshing: asyncio.Task[None] | None = None
@@ -49,9 +57,12 @@ class OrchestratorPart:
         plans = known_plans(config.plan_dirs)
         chosen = load_rules(config.rules_file or RULES, plans)
         rules = RulesPolicy(chosen, config.policy.exploration)
-        learned = PolicySwitch(policy_registry(config), rules)
-        _refresh(learned)
-        return cls(rules, learned, config.policy.mode, np.random.default_rng(config.seed))
+        registry = policy_registry(config)
+        learned = PolicySwitch(registry, rules)
+        switch = ExperimentSwitch(learned, registry, experiments_of(config))
+        _refresh(learned, switch)
+        rng = np.random.default_rng(config.seed)
+        return cls(rules, learned, switch, config.policy.mode, rng)
 
     async def run(self, requests: Sequence[DecisionRequest]) -> list[Decision | SkillError]:
         """Choose plans."""
@@ -65,7 +76,7 @@ class OrchestratorPart:
         """Rules need nothing that can be away."""
 
     def _choose(self, requests: Sequence[DecisionRequest]) -> list[Decision]:
-        return choose_in_mode(self._mode, self._rules, self._learned, requests, self._rng)
+        return choose_in_mode(self._mode, self._rules, self._experiments, requests, self._rng)
 
     def _one(self, request: DecisionRequest) -> Decision | SkillError:
         try:
@@ -78,17 +89,29 @@ class OrchestratorPart:
         idle = self._refreshing is None or self._refreshing.done()
         if idle and now - self._refreshed_at_s >= REFRESH_EVERY_S:
             self._refreshed_at_s = now
-            self._refreshing = asyncio.create_task(asyncio.to_thread(_refresh, self._learned))
+            looking = asyncio.to_thread(_refresh, self._learned, self._experiments)
+            self._refreshing = asyncio.create_task(looking)
 
 
 def policy_registry(config: TacticianConfig) -> PolicyRegistry:
     """The registry of this home."""
-    return PolicyRegistry(DirectoryStore(config.home / "policies"))
+    return PolicyRegistry(_policy_store(config))
 
 
-def _refresh(learned: PolicySwitch) -> None:
+def experiments_of(config: TacticianConfig) -> Experiments:
+    """The experiments of this home."""
+    return Experiments(_policy_store(config))
+
+
+def _policy_store(config: TacticianConfig) -> DirectoryStore:
+    return DirectoryStore(config.home / "policies")
+
+
+def _refresh(learned: PolicySwitch, experiments: ExperimentSwitch) -> None:
     seen = learned.refresh()
     if seen.error:
         log.warning("policy not taken over", extra={"why": seen.error, "serving": seen.version})
     elif seen.changed:
         log.info("policy taken over", extra={"serving": seen.version})
+    if error := experiments.refresh():
+        log.warning("experiment not served", extra={"why": error})

@@ -1,6 +1,8 @@
 """The experience store as a part."""
 
 import asyncio
+import logging
+import time
 from collections.abc import Sequence
 from typing import Self
 
@@ -8,17 +10,31 @@ from policies.errors import PolicyError
 from policies.experience.record import Experience, ExperienceRecord, Signal
 from policies.experience.store import ExperienceStore
 from policies.experience.writer import ExperienceWriter, WriterSettings
+from policies.experiments.rollout import Verdict
+from policies.experiments.watch import ExperimentWatch
 from serve_app.config import TacticianConfig
+from serve_app.parts.orchestrator import experiments_of, policy_registry
 from serve_app.requests import Find
 from skills.errors import SkillError, SkillUnavailable
+
+log = logging.getLogger(__name__)
+
+WATCH_EVERY_S = 10.0
+WATCH_SHARE = 0.02
+"""Of the time, at most: a look reads every request of the stage."""
 
 
 class RecorderPart:
     """Keeps experience, and gives it back by request id."""
 
-    def __init__(self, store: ExperienceStore, writer: ExperienceWriter) -> None:
+    def __init__(
+        self, store: ExperienceStore, writer: ExperienceWriter, watch: ExperimentWatch
+    ) -> None:
         self._store = store
         self._writer = writer
+        self._watch = watch
+        self._watching: asyncio.Task[None] | None = None
+        self._watch_again_s = 0.0
 
     @classmethod
     def build(cls, config: TacticianConfig) -> Self:
@@ -26,12 +42,15 @@ class RecorderPart:
         config.home.mkdir(parents=True, exist_ok=True)
         settings = config.experience
         store = ExperienceStore(config.experience_url, keep_text=settings.store_query_text)
-        return cls(store, ExperienceWriter(store, WriterSettings(capacity=settings.max_waiting)))
+        writer = ExperienceWriter(store, WriterSettings(capacity=settings.max_waiting))
+        watch = ExperimentWatch(policy_registry(config), experiments_of(config), store)
+        return cls(store, writer, watch)
 
     async def run(
         self, requests: Sequence[ExperienceRecord | Signal | Find]
     ) -> list[Experience | bool | SkillError | None]:
         """Write records and signals (True once durable), find requests (None when unknown)."""
+        self._watch_sometimes()
         return list(await asyncio.gather(*(self._one(request) for request in requests)))
 
     async def _one(
@@ -51,3 +70,22 @@ class RecorderPart:
             await asyncio.to_thread(self._store.check)
         except PolicyError as error:
             raise SkillUnavailable("recorder", str(error)) from error
+
+    def _watch_sometimes(self) -> None:
+        """Look after a running experiment: here, where its requests arrive and are kept."""
+        idle = self._watching is None or self._watching.done()
+        if idle and time.monotonic() >= self._watch_again_s:
+            self._watching = asyncio.create_task(self._watched())
+
+    async def _watched(self) -> None:
+        started = time.monotonic()
+        try:
+            looked = await asyncio.to_thread(self._watch.step)
+        except PolicyError as error:
+            log.warning("experiment not looked at", extra={"why": str(error)})
+        else:
+            if looked is not None and looked.report.verdict is not Verdict.WAIT:
+                extra = {"experiment": looked.experiment.name, "why": looked.report.reason}
+                log.warning("experiment moved: %s", looked.report.verdict, extra=extra)
+        took_s = time.monotonic() - started
+        self._watch_again_s = time.monotonic() + max(WATCH_EVERY_S, took_s / WATCH_SHARE)

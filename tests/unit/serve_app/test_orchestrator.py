@@ -69,3 +69,42 @@ def test_policies_can_be_listed_promoted_and_rolled_back(config, tmp_path):
     tactician("export", version, str(tmp_path / "p.zip"))
     assert version in tactician("import", str(tmp_path / "p.zip"))
     assert "advantage" in tactician("show", version)
+
+
+def test_an_experiment_is_started_looked_at_and_stopped(config):
+    policy, card = trained()
+    version = policy_registry(config).publish(policy, card).version
+
+    def tactician(*arguments):
+        result = CliRunner().invoke(app, ["--home", str(config.home), "experiment", *arguments])
+        assert 0 == result.exit_code, (result.output, result.exception)
+        return " ".join(result.output.split())
+
+    assert "no experiment is running" in tactician("status")
+    said = tactician("start", version[:8], "--name", "trees", "--stages", "0.2,1")
+    assert f"trees: 20% of the sessions get {version}, the others the rules" in said
+    assert "stage 1 of 2" in tactician("status")
+    assert "stopped trees" in tactician("stop", "--reason", "enough")
+    assert "trees stopped at 20%: enough" in tactician("status")
+
+
+@pytest.mark.parametrize("stages", ["0.5,0.1", "0,1", "a", "0.5,2"])
+def test_stages_that_do_not_rise_are_refused(config, stages):
+    policy, card = trained()
+    version = policy_registry(config).publish(policy, card).version
+    arguments = ["experiment", "start", version, "--stages", stages]
+    result = CliRunner().invoke(app, ["--home", str(config.home), *arguments])
+    assert "stages" in str(result.exception)
+
+
+async def test_the_orchestrator_serves_a_running_experiment(config, eager):
+    policy, card = trained()
+    plans = ("stub_hybrid", *World(1, seed=1).requests[0].plans)
+    version = policy_registry(config).publish(policy, card).version
+    arguments = ["experiment", "start", version, "--stages", "1", "--unit", "request"]
+    CliRunner().invoke(app, ["--home", str(config.home), *arguments])
+    part = OrchestratorPart.build(config)
+    assert version == await versions(part, plans, "")
+    CliRunner().invoke(app, ["--home", str(config.home), "experiment", "stop"])
+    assert "rules" not in version
+    assert version != await versions(part, plans, version)

@@ -1,0 +1,139 @@
+"""Looks at a running experiment, and moves it on: to the next stage, to its end, or back."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+from policies.experience.record import Experience
+from policies.experiments.assignment import CONTROL, TREATMENT, unit_of
+from policies.experiments.experiment import Experiment, Experiments
+from policies.experiments.observation import ArmView, Observation, views
+from policies.experiments.rollout import RolloutReport, Verdict, look
+from policies.experiments.serving import ARM, EXPERIMENT
+from policies.registry.registry import PolicyRegistry
+from policies.rewards.reward import rewards
+from policies.rewards.settings import RewardSettings
+
+
+class ExperienceReader(Protocol):
+    """What the watch needs of a store."""
+
+    def iterate(self, since: datetime, until: datetime) -> Iterator[Experience]:
+        """See `ExperienceStore.iterate`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """An experiment with what its arms look like now."""
+
+    experiment: Experiment
+    control: ArmView
+    treatment: ArmView
+    report: RolloutReport
+
+
+class ExperimentWatch:
+    """Synchronous; call `step` from a thread now and then."""
+
+    def __init__(
+        self,
+        registry: PolicyRegistry,
+        experiments: Experiments,
+        experience: ExperienceReader,
+        settings: RewardSettings | None = None,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._registry, self._experiments, self._experience = registry, experiments, experience
+        self._settings = settings or RewardSettings()
+        self._now = now
+
+    def look(self) -> Looked | None:
+        """How the running experiment stands; changes nothing. None: none runs.
+
+        At the last stage, where nobody is left untreated, control is that of the stage before.
+
+        Raises:
+            StorageUnavailable: experience or registry cannot be read.
+        """
+        experiment = self._experiments.running()
+        if experiment is None:
+            return None
+        now = self._now()
+        begin = experiment.stage_starts[-1]
+        arms = views(self._observed(experiment, begin, now))
+        control = arms[CONTROL]
+        if experiment.settings.stages[experiment.stage] == 1 and experiment.stage:
+            before = self._observed(experiment, experiment.stage_starts[-2], begin)
+            control = views(before)[CONTROL]
+        report = look(control, arms[TREATMENT], experiment.stage, experiment.settings)
+        return Looked(experiment, control, arms[TREATMENT], report)
+
+    def step(self) -> Looked | None:
+        """Look, and do what the verdict says. Several may step at once: one of them acts."""
+        looked = self.look()
+        if looked is None:
+            return None
+        experiment, report, at = looked.experiment, looked.report, self._now()
+        if self._registry.index().current != experiment.control:
+            reason = "another policy was promoted: control is no longer what it was"
+            self._experiments.replace(experiment, experiment.ended("stopped", at, reason))
+            return looked
+        match report.verdict:
+            case Verdict.WAIT:
+                pass
+            case Verdict.ADVANCE:
+                self._experiments.replace(experiment, experiment.advanced(at))
+            case Verdict.STOP:
+                ended = experiment.ended("stopped", at, report.reason)
+                self._experiments.replace(experiment, ended)
+            case Verdict.FINISH:
+                # Ended first: who loses the race must not promote. Control serves in between.
+                ended = experiment.ended("finished", at, report.reason)
+                if self._experiments.replace(experiment, ended):
+                    reason = f"experiment {experiment.name}: {report.reason}"
+                    self._registry.promote(experiment.treatment, reason)
+        return looked
+
+    def _observed(
+        self, experiment: Experiment, since: datetime, until: datetime
+    ) -> list[Observation]:
+        inside = [
+            experience
+            for experience in self._experience.iterate(since, until)
+            if experience.record.decision.details.get(EXPERIMENT) == experiment.name
+        ]
+        return list(observations(inside, experiment, self._now(), self._settings))
+
+
+def observations(
+    experiences: Iterable[Experience],
+    experiment: Experiment,
+    now: datetime,
+    settings: RewardSettings,
+) -> Iterator[Observation]:
+    """Requests of an experiment as it counts them.
+
+    Args:
+        experiences: requests that were decided in it.
+        experiment: says what a unit is.
+        now: younger requests than the settings want have no reward yet.
+        settings: of the reward model.
+    """
+    seen = list(experiences)
+    earned = {found.record.request_id: found.reward for found in rewards(seen, now, settings)}
+    for experience in seen:
+        record = experience.record
+        treated = record.decision.details.get(ARM) == TREATMENT
+        yield Observation(
+            unit=unit_of(
+                experiment.unit, record.user_digest, record.session_digest, record.request_id
+            ),
+            arm="treatment" if treated else "control",
+            intent=record.features.intent,
+            total_ms=record.total_ms,
+            failed=record.status != "ok",
+            missing=bool(record.missing),
+            reward=earned.get(record.request_id),
+        )
