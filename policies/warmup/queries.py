@@ -5,7 +5,7 @@ That ranks plans against each other; it says nothing of how good any of them is.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise, zip_longest
@@ -40,6 +40,11 @@ class QuerySettings(BaseModel):
     min_words: int = Field(default=2, ge=1)
     max_words: int = Field(default=16, ge=1)
     """Content words of a query."""
+    wear: float = Field(default=0.35, ge=0, lt=1)
+    """Share of a query's content words that is left out, the rarest first: who asks knows fewer of
+    a document's own words than the document does. Without it keyword search led hybrid search by
+    .02 of nDCG@10 on 120 queries made from a FAQ, where real questions put it .13 behind; with it
+    it is .03 behind."""
     max_documents: int = Field(default=3, ge=2)
     """A text that more documents would give identifies none of them, and is left out."""
     seed: int = 0
@@ -73,10 +78,11 @@ def make_queries(
     """
     settings = settings or QuerySettings()
     rng = np.random.default_rng(settings.seed)
+    rarity = _rarity(passages)
     made = {
         Kind.TITLE: _titles(passages),
         Kind.HEADING: _headings(passages),
-        Kind.CLOZE: _clozes(passages),
+        Kind.CLOZE: _clozes(passages, rarity),
         Kind.FACT: _facts(passages),
         Kind.COMPARISON: _comparisons(passages),
     }
@@ -88,7 +94,12 @@ def make_queries(
     turns = [query for turn in zip_longest(*columns) for query in turn if query is not None]
     chosen = turns[: settings.num_queries]
     return [
-        MadeQuery(f"{query.kind}-{number}", query.kind, query.text, query.document_ids)
+        MadeQuery(
+            f"{query.kind}-{number}",
+            query.kind,
+            _worn(query.text, rarity, settings),
+            query.document_ids,
+        )
         for number, query in enumerate(chosen)
     ]
 
@@ -107,8 +118,7 @@ def _headings(passages: Sequence[Passage]) -> Iterator[_Draft]:
             yield f"{above} {path[-1]}".strip(), (passage.document_id,)
 
 
-def _clozes(passages: Sequence[Passage]) -> Iterator[_Draft]:
-    rarity = _rarity(passages)
+def _clozes(passages: Sequence[Passage], rarity: Mapping[str, float]) -> Iterator[_Draft]:
     for passage in passages:
         best = max(sentences(passage.text), key=lambda s: _salience(s.text, rarity), default=None)
         if best is not None and (text := _without_answer(best.text, rarity)):
@@ -154,13 +164,13 @@ def _rarity(passages: Sequence[Passage]) -> dict[str, float]:
     return {word: float(np.log(len(passages) / n) + 1) for word, n in counts.items()}
 
 
-def _salience(sentence: str, rarity: dict[str, float]) -> float:
+def _salience(sentence: str, rarity: Mapping[str, float]) -> float:
     """Mean rarity of a sentence's words; 0 when it has too few to be about something."""
     words = {word.normalised for word in content_words(sentence)}
     return float(np.mean([rarity.get(w, 0.0) for w in words])) if len(words) >= 5 else 0.0
 
 
-def _without_answer(sentence: str, rarity: dict[str, float]) -> str:
+def _without_answer(sentence: str, rarity: Mapping[str, float]) -> str:
     words = content_words(sentence)
     if len(words) < 5:
         return ""
@@ -170,6 +180,16 @@ def _without_answer(sentence: str, rarity: dict[str, float]) -> str:
     rarest = max(words, key=lambda word: rarity.get(word.normalised, 0.0))
     start, end = spans[0] if spans else (rarest.start, rarest.end)
     return " ".join((sentence[:start] + " " + sentence[end:]).split())
+
+
+def _worn(text: str, rarity: Mapping[str, float], settings: QuerySettings) -> str:
+    """The text without its rarest words; a word that no passage has (`vs`) is none of them."""
+    words = content_words(text)
+    left_out = min(int(len(words) * settings.wear), max(len(words) - settings.min_words, 0))
+    rarest = sorted(words, key=lambda word: -rarity.get(word.normalised, 0.0))[:left_out]
+    for word in sorted(rarest, key=lambda word: -word.start):
+        text = text[: word.start] + text[word.end :]
+    return " ".join(text.split())
 
 
 def _kept(drafts: Iterable[_Draft], settings: QuerySettings) -> list[_Draft]:

@@ -35,7 +35,7 @@ CORPUS = [
 def texts(kind, passages=CORPUS, **settings):
     return {
         query.text: query.document_ids
-        for query in make_queries(passages, QuerySettings(**settings))
+        for query in make_queries(passages, QuerySettings(**{"wear": 0} | settings))
         if query.kind is kind
     }
 
@@ -96,6 +96,14 @@ def test_equal_seeds_make_equal_queries_with_ids_of_their_own():
     once, again = (make_queries(CORPUS, QuerySettings(seed=3)) for _ in range(2))
     assert once == again
     assert len(once) == len({query.id for query in once})
+
+
+def test_wear_takes_the_rarest_words_and_leaves_enough():
+    worn = [q for q in make_queries(CORPUS, QuerySettings(wear=0.5)) if q.kind is Kind.CLOZE]
+    for query in worn:
+        assert 2 <= len(content_words(query.text)) <= 4
+    named = make_queries(CORPUS, QuerySettings(wear=0.9))
+    assert all(len(content_words(query.text)) >= 2 for query in named)
 
 
 class WordStore:
