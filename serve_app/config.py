@@ -98,6 +98,9 @@ class PolicySettings(_Settings):
     exploration: float = Field(default=0, ge=0, le=0.5)
     """Share of decisions that the rules leave to chance, so that there is something to learn
     from."""
+    first_look: tuple[str, ...] = ()
+    """Skills that search before the plan is chosen (`[keyword]`): what they find becomes features
+    of the policy, and the plan takes it over."""
 
 
 class TacticianConfig(_Settings):

@@ -16,12 +16,16 @@ from serve_app.calls import Target
 from serve_app.deadline import Deadline, Stopwatch
 from serve_app.errors import Overloaded, RequestRejected, ServiceUnavailable
 from serve_app.execution.executor import Executor
+from serve_app.execution.first_look import DEPTH as FIRST_LOOK_DEPTH
+from serve_app.execution.first_look import TIMEOUT_MS as FIRST_LOOK_TIMEOUT_MS
+from serve_app.execution.first_look import FirstLook
 from serve_app.execution.results import missing_of, status_of
 from serve_app.execution.types import ExecutionRequest
 from serve_app.execution.wellness import watch
 from serve_app.recording import Recording
 from serve_app.requests import Retrieved, RetrieveRequest
 from skills.errors import RequestInvalid, SkillError
+from skills.skill import SkillRequest
 from skills.stores.store import CollectionReader
 from skills.types import Missing
 
@@ -55,6 +59,8 @@ class Graph:
     plans: Mapping[str, Plan]
     candidates: tuple[str, ...]
     """Plans whose required skills all run here."""
+    first_look: tuple[str, ...] = ()
+    """Skills that search before the plan is chosen."""
 
     def working(self) -> tuple[str, ...]:
         """The candidates that need no skill that fails now; all of them when each needs one, for
@@ -170,7 +176,11 @@ class Gateway:
         version = await self._version(request.collection)
         features = await self._analyze(graph, request, deadline, missing)
         clock.lap("analyze")
-        live = graph.executor.wellness.signals()
+        looked = await self._look(graph, request, version, features, deadline)
+        live = dict(graph.executor.wellness.signals())
+        if looked is not None:
+            live |= looked.signals()
+            clock.lap("look")
         asked = DecisionRequest(
             request.request_id,
             request.collection,
@@ -198,6 +208,7 @@ class Gateway:
                     filters=request.filters,
                     caller=request.caller,
                     language=features.language,
+                    looked=looked,
                 )
             )
         except RequestInvalid as error:
@@ -214,6 +225,30 @@ class Gateway:
             stages=execution.stages,
             timings_ms=clock.laps_ms,
         )
+
+    async def _look(
+        self,
+        graph: Graph,
+        request: RetrieveRequest,
+        version: str,
+        features: QueryFeatures,
+        deadline: Deadline,
+    ) -> FirstLook | None:
+        """A first look, when one is configured and there is a plan to choose."""
+        if request.plan or not graph.first_look:
+            return None
+        by = deadline.no_later_than(FIRST_LOOK_TIMEOUT_MS)
+        asked = SkillRequest(
+            query=request.query,
+            collection=request.collection,
+            top_k=FIRST_LOOK_DEPTH,
+            budget_ms=by.remaining_ms(),
+            version=version,
+            filters=request.filters,
+            caller=request.caller,
+            language=features.language,
+        )
+        return await graph.executor.look(asked, graph.first_look, by)
 
     async def _answered(
         self, retrieved: Retrieved, request: RetrieveRequest, deadline: Deadline

@@ -57,6 +57,7 @@ def build_graph(config: TacticianConfig, registry: SkillRegistry, send_of: SendO
         executor=Executor(targets, {name: registry[name] for name in targets}, config.breakers),
         plans=plans,
         candidates=tuple(name for name, plan in plans.items() if plan.is_candidate(set(targets))),
+        first_look=tuple(name for name in config.policy.first_look if name in targets),
     )
 
 

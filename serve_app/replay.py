@@ -38,6 +38,7 @@ async def replay_matrix(
     progress: Progress | None = None,
     *,
     without: Collection[str] = (),
+    first_look: Collection[str] = PROBES,
 ) -> ReplayMatrix:
     """Run every plan that can run here on every query.
 
@@ -50,6 +51,7 @@ async def replay_matrix(
         collection: the data set's corpus, ingested.
         progress: told how many of how many runs are done.
         without: plans that are left out.
+        first_look: skills whose rankings give features; those that a service would have.
     """
     gateway = local_gateway(evaluation_config(config))
     version = (await gateway.collections.info(collection)).version
@@ -66,7 +68,8 @@ async def replay_matrix(
                 rankings[column][query.id] = rank_documents(found)
             if progress is not None:
                 progress(row * len(plans) + column + 1, cost_ms.size)
-        requests.append(_request(query, collection, plans, executions))
+        seen = {name: executions[name] for name in first_look if name in executions}
+        requests.append(_request(query, collection, plans, seen))
     order = [query.id for query in dataset.queries]
     rewards = np.stack([_rewards(dataset, order, ranking) for ranking in rankings], axis=1)
     return ReplayMatrix(tuple(requests), plans, rewards, cost_ms)
@@ -114,9 +117,9 @@ def _request(
     query: EvaluationQuery,
     collection: str,
     plans: tuple[str, ...],
-    executions: Mapping[str, Execution],
+    seen: Mapping[str, Execution],
 ) -> DecisionRequest:
-    arms = {name: executions[name].hits for name in PROBES if name in executions}
+    arms = {name: execution.hits for name, execution in seen.items()}
     return DecisionRequest(
         request_id=f"{collection}/{query.id}",
         collection=collection,

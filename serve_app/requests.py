@@ -38,7 +38,8 @@ class Retrieved:
     missing: tuple[Missing, ...]
     stages: tuple[StageTrace, ...]
     timings_ms: Mapping[str, float]
-    """`analyze`, `decide`, `execute`, and `total`; of an answer also `generate`."""
+    """`analyze`, `decide`, `execute`, and `total`; `look` when there was a first look; of an answer
+    also `generate`."""
     live: Mapping[str, float] = field(default_factory=dict)
     """The live numbers that the policy saw."""
     answer: Answer | None = None

@@ -114,7 +114,13 @@ async def warm_up(
         PolicyInvalid: too few queries to learn from.
     """
     made, num_reworded = await made_queries(config, collection, queries)
-    matrix = await replay_matrix(config, dataset_of(made, collection), collection, progress)
+    matrix = await replay_matrix(
+        config,
+        dataset_of(made, collection),
+        collection,
+        progress,
+        first_look=config.policy.first_look,
+    )
     if keep is not None:
         matrix.save(keep)
     trained = train_on_replay(matrix, incumbent(config), search, settings, source="warmup")

@@ -7,15 +7,18 @@ the execution.
 """
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from serve_app.deadline import Deadline
 from serve_app.execution.breaker import BreakerSettings, GuardedTarget
+from serve_app.execution.first_look import FirstLook, first_look
 from serve_app.execution.results import checked
 from serve_app.execution.stage import Progress, SkillTarget, StageRun
 from serve_app.execution.types import Execution, ExecutionRequest
 from serve_app.execution.wellness import Wellness
 from skills.manifest import SkillManifest
+from skills.skill import SkillRequest
 from skills.types import Dropped, Missing, MissingReason, SubQuery
 
 
@@ -52,6 +55,14 @@ class Executor:
             for name, manifest in self._manifests.items()
         }
         return executor
+
+    async def look(
+        self, asked: SkillRequest, skills: Sequence[str], deadline: Deadline
+    ) -> FirstLook:
+        """What skills that work find before there is a plan."""
+        away = self.wellness.away()
+        working = [name for name in skills if name not in away]
+        return await first_look(self._targets, working, asked, deadline)
 
     async def execute(self, request: ExecutionRequest) -> Execution:
         """Run the request's plan.

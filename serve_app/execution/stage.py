@@ -174,7 +174,9 @@ class StageRun:
         try:
             if skill not in self.targets:
                 raise SkillUnavailable(skill, "is not running")
-            result = await self.targets[skill].call(request, deadline)
+            looked = self.request.looked
+            known = looked.answer(skill, request) if looked is not None else None
+            result = known or await self.targets[skill].call(request, deadline)
         except SkillError as error:
             if isinstance(error, RequestInvalid) and request.filters == self.request.filters:
                 raise

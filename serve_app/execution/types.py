@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from policies.plan import Plan
 from serve_app.deadline import Deadline
+from serve_app.execution.first_look import FirstLook
 from skills.types import Caller, Dropped, Filters, Hit, Missing, Scalar, pickle_by_fields
 
 
@@ -24,6 +25,8 @@ class ExecutionRequest:
     filters: Filters = field(default_factory=Filters)
     caller: Caller = field(default_factory=Caller)
     language: str = ""
+    looked: FirstLook | None = None
+    """What skills found before the plan was chosen; calls that ask the same take it over."""
 
 
 class CallStatus(StrEnum):
