@@ -10,6 +10,7 @@ from rich.console import Console
 from ingest.errors import IngestError
 from policies.errors import PolicyError
 from serve_app.cli import (
+    bench,
     catalog,
     demo,
     doctor,
@@ -42,6 +43,7 @@ for commands in (
     policies,
     train,
     warmup,
+    bench,
     experiment,
     doctor,
     demo,

@@ -1,0 +1,192 @@
+"""What learning is worth on a replay: every study of this package, each on the same queries."""
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from policies.learned.exploration import Rule
+from policies.learned.fit import Family, FitSettings, fit
+from policies.offpolicy.estimators import Method
+from policies.policy import Policy
+from policies.replay.coverage import Coverage, coverage
+from policies.replay.matrix import ReplayMatrix
+from policies.replay.offline import (
+    Comparison,
+    compare,
+    cost_frontier,
+    decided,
+    held_out_collections,
+)
+from policies.replay.online import OnlineResult, Recovery, learn_online, online_policy, recover
+from policies.replay.stream import StreamSettings
+from policies.rules import Rules, RulesPolicy
+
+
+class BenchSettings(BaseModel):
+    """How much of it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    families: tuple[Family, ...] = tuple(Family)
+    prices: tuple[float, ...] = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0)
+    """Reward that a second is worth, for policies that save time."""
+    seeds: int = Field(default=3, ge=1)
+    num_requests: int = Field(default=5000, ge=100)
+    """Of online traffic."""
+    resamplings: int = Field(default=200, ge=1)
+    """Logs that off-policy estimates are made from."""
+    logging_epsilon: float = Field(default=0.3, gt=0, le=1)
+    """Exploration of the policy that those logs come from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One trained policy on queries that it did not see."""
+
+    family: str
+    against_best: Comparison
+    decision_p95_ms: float
+    """Of single decisions, one after the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """A policy that saves time, held against the plan that costs most."""
+
+    price: float
+    against_dearest: Comparison
+
+    @property
+    def cost_ratio(self) -> float:
+        """Its cost over that of the dearest plan."""
+        return self.against_dearest.cost_ms / self.against_dearest.reference_cost_ms
+
+
+@dataclass(frozen=True, slots=True)
+class BenchReport:
+    """Everything that was measured."""
+
+    num_queries: int
+    plans: tuple[str, ...]
+    trials: tuple[Trial, ...]
+    held_out: Mapping[str, Mapping[str, float]]
+    """Family to collection to difference from the best fixed plan of the other collections."""
+    priced: tuple[Priced, ...]
+    online: tuple[OnlineResult, ...]
+    recovery: Recovery
+    coverage: tuple[Coverage, ...]
+
+
+def bench(matrix: ReplayMatrix, rules: Rules, settings: BenchSettings | None = None) -> BenchReport:
+    """Run every study.
+
+    Args:
+        matrix: of any collections; each weighs the same. One alone cannot be held out.
+        rules: what online learning begins with and is held against.
+        settings: how much.
+
+    Raises:
+        PolicyInvalid: fewer than 50 queries to train on.
+    """
+    settings = settings or BenchSettings()
+    matrix = with_typical_costs(matrix)
+    many = len(np.unique(matrix.collections)) > 1
+    held = {f: _held_out(matrix, f) for f in settings.families} if many else {}
+    return BenchReport(
+        num_queries=len(matrix),
+        plans=matrix.plans,
+        trials=tuple(_trial(matrix, family) for family in settings.families),
+        held_out={str(family): found for family, found in held.items()},
+        priced=tuple(_priced(matrix, settings)),
+        online=tuple(_online(matrix, rules, settings)),
+        recovery=recover(
+            lambda: online_policy(matrix, _known(rules.default, matrix)),
+            matrix,
+            at=settings.num_requests // 2,
+            seeds=settings.seeds,
+        ),
+        coverage=tuple(_covered(matrix, rules, settings)),
+    )
+
+
+def with_typical_costs(matrix: ReplayMatrix) -> ReplayMatrix:
+    """Each plan's median cost on its collection: what else ran on the machine is no plan's cost."""
+    cost_ms = matrix.cost_ms.copy()
+    for name in np.unique(matrix.collections):
+        rows = matrix.collections == name
+        cost_ms[rows] = np.median(cost_ms[rows], axis=0)
+    return replace(matrix, cost_ms=cost_ms)
+
+
+def decision_p95_ms(policy: Policy, matrix: ReplayMatrix, count: int = 500) -> float:
+    """The 95th percentile of the time of single decisions."""
+    rng = np.random.default_rng(0)
+    taken = []
+    for request in matrix.requests[:count]:
+        started = time.perf_counter()
+        policy.choose([request], rng)
+        taken.append((time.perf_counter() - started) * 1000)
+    return float(np.quantile(taken, 0.95))
+
+
+def _still(family: Family, price: float = 0.0) -> FitSettings:
+    """Without exploration: what is compared is what was learnt."""
+    return FitSettings(family=family, weight_per_s=price, epsilon=0.0, epsilon_floor=0.0)
+
+
+def _known(plan: str, matrix: ReplayMatrix) -> str:
+    """The plan, or the best one when the replay does not have it."""
+    if plan in matrix.plans:
+        return plan
+    return matrix.plans[int(matrix.training().plan_means(matrix.rewards).argmax())]
+
+
+def _trial(matrix: ReplayMatrix, family: Family) -> Trial:
+    seen, unseen = matrix.split("dev"), matrix.split("test")
+    fitted = fit(seen.training(), _still(family))
+    comparison = compare(fitted.policy, fitted.report.reference, unseen)
+    return Trial(str(family), comparison, decision_p95_ms(fitted.policy, unseen))
+
+
+def _held_out(matrix: ReplayMatrix, family: Family) -> dict[str, float]:
+    held = held_out_collections(matrix, _still(family))
+    return {name: comparison.difference.mean for name, comparison in held.items()}
+
+
+def _priced(matrix: ReplayMatrix, settings: BenchSettings) -> Iterator[Priced]:
+    seen, unseen = matrix.split("dev"), matrix.split("test")
+    dearest = seen.plans[int(seen.training().plan_means(seen.cost_ms).argmax())]
+    for price, policy, _ in cost_frontier(seen, unseen, _still(Family.TREES), settings.prices):
+        yield Priced(price, compare(policy, dearest, unseen))
+
+
+def _online(matrix: ReplayMatrix, rules: Rules, settings: BenchSettings) -> Iterator[OnlineResult]:
+    plain = StreamSettings(num_requests=settings.num_requests)
+    for name, traffic, rule in (
+        ("clean", plain, Rule.THOMPSON),
+        ("clean, pessimistic", plain, Rule.PESSIMISTIC),
+        ("10 % wrong", plain.model_copy(update={"wrong_share": 0.1}), Rule.THOMPSON),
+        ("30 % wrong", plain.model_copy(update={"wrong_share": 0.3}), Rule.THOMPSON),
+        ("5 % feedback", plain.model_copy(update={"feedback_share": 0.05}), Rule.THOMPSON),
+    ):
+        reference = _known(rules.default, matrix)
+        yield learn_online(
+            partial(online_policy, matrix, reference, rule=rule),
+            lambda: RulesPolicy(rules),
+            matrix,
+            traffic,
+            name=name,
+            seeds=settings.seeds,
+        )
+
+
+def _covered(matrix: ReplayMatrix, rules: Rules, settings: BenchSettings) -> Iterator[Coverage]:
+    logging = decided(RulesPolicy(rules, epsilon=settings.logging_epsilon), matrix)
+    trained = fit(matrix.training(), FitSettings(family=Family.LINEAR, weight_per_s=0.5)).policy
+    target = decided(trained, matrix)
+    for method in Method:
+        yield coverage(matrix, logging, target, method=method, resamplings=settings.resamplings)
