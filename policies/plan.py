@@ -52,6 +52,18 @@ class Stage(BaseModel):
     fuse: Fuse = Fuse()
 
 
+class Deduplicate(BaseModel):
+    """What the ranking that leaves a plan holds once only."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    enabled: bool = True
+    likeness: float = Field(default=1, ge=0.5, le=1)
+    """Cosine of word counts from which two passages say the same; at 1 only equal texts do."""
+    per_document: int = Field(default=0, ge=0)
+    """Most passages of one document; 0 means no limit."""
+
+
 class Plan(BaseModel):
     """A named composition of skills."""
 
@@ -63,6 +75,8 @@ class Plan(BaseModel):
     when_unavailable: dict[str, Literal["skip", "fail"]] = Field(default_factory=dict)
     """Skills that the plan can do without (`skip`). The default is `fail`: without the skill the
     plan is no candidate."""
+    deduplicate: Deduplicate | None = None
+    """Instead of what the service says."""
     cost_hint_ms: float = Field(gt=0)
     """Expected latency until there is a measured one."""
 

@@ -10,6 +10,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
 
 from skills.language import folded
 from skills.language.script import HAN
@@ -17,13 +21,18 @@ from skills.types import Dropped, Hit, Passage
 
 _TOKEN = re.compile(rf"[{HAN}]|(?:(?![{HAN}])[^\W_])+")
 
+SKETCH_DIM = 1024
+REMEMBERED = 2048
+"""Texts whose words are kept counted: popular passages turn up in many rankings."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What counts as too much of the same."""
 
     likeness: float = 0.85
-    """Cosine of word counts from which two passages are near-duplicates; above 1 turns it off."""
+    """Cosine of word counts from which two passages are near-duplicates; from 1 on only equal texts
+    are."""
     per_document: int = 0
     """Most passages of one document; 0 means no limit."""
 
@@ -50,16 +59,14 @@ def deduplicate(hits: Sequence[Hit], limits: Limits, top_k: int) -> Deduplicated
     """
     kept: list[Hit] = []
     dropped: list[Dropped] = []
-    seen: list[tuple[str, _Counts]] = []
-    exact: dict[str, str] = {}
+    seen = _Seen(limits.likeness, min(top_k, len(hits)))
     of_document: Counter[str] = Counter()
     for hit in hits:
         if len(kept) == top_k:
             break
         passage = hit.passage
-        digest = _digest(passage)
-        counts = _Counts.of(passage)
-        why = _same(digest, counts, exact, seen, limits)
+        words = _words_of(passage)
+        why = seen.like(words)
         if why:
             dropped.append(Dropped(passage.id, passage.document_id, "duplicate", why))
         elif limits.per_document and of_document[passage.document_id] == limits.per_document:
@@ -67,25 +74,53 @@ def deduplicate(hits: Sequence[Hit], limits: Limits, top_k: int) -> Deduplicated
             dropped.append(Dropped(passage.id, passage.document_id, "per_document_cap", why))
         else:
             kept.append(hit)
-            exact[digest] = passage.id
-            seen.append((passage.id, counts))
+            seen.add(passage.id, words)
             of_document[passage.document_id] += 1
     return Deduplicated(tuple(kept), tuple(dropped))
 
 
-@dataclass(frozen=True, slots=True)
-class _Counts:
+class _Seen:
+    """The passages that stay, and whether another is like one of them."""
+
+    def __init__(self, likeness: float, most: int) -> None:
+        self._likeness = likeness
+        self._ids: list[str] = []
+        self._words: list[_Words] = []
+        self._exact: dict[str, str] = {}
+        self._sketches = np.zeros((most, SKETCH_DIM), np.float32)
+
+    def add(self, passage_id: str, words: "_Words") -> None:
+        self._sketches[len(self._ids)] = words.sketch
+        self._ids.append(passage_id)
+        self._words.append(words)
+        self._exact[words.digest] = passage_id
+
+    def like(self, words: "_Words") -> str:
+        """What it is like, for a person; empty when it is like none."""
+        if words.digest in self._exact:
+            return f"same text as {self._exact[words.digest]}"
+        if self._likeness >= 1 or not self._ids:
+            return ""
+        bounds = self._sketches[: len(self._ids)] @ words.sketch
+        for i in np.flatnonzero(bounds >= self._likeness - 1e-3):
+            cosine = words.cosine(self._words[i])
+            if cosine >= self._likeness:
+                return f"{cosine:.2f} like {self._ids[i]}"
+        return ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Words:
     """How often each word, and each pair of neighbouring Chinese characters, occurs."""
 
+    digest: str
     counts: Mapping[str, int]
     norm: float
+    sketch: NDArray[np.float32]
+    """`(SKETCH_DIM,)`: the counts by hash, over their true norm. Counts are not negative, so words
+    that share a bucket can only add: the product of two sketches is never below the cosine."""
 
-    @classmethod
-    def of(cls, passage: Passage) -> "_Counts":
-        counts = Counter(_units(passage.text))
-        return cls(counts, math.sqrt(sum(count * count for count in counts.values())))
-
-    def cosine(self, other: "_Counts") -> float:
+    def cosine(self, other: "_Words") -> float:
         if not self.norm or not other.norm:
             return 0.0
         small, large = sorted((self.counts, other.counts), key=len)
@@ -93,33 +128,30 @@ class _Counts:
         return shared / (self.norm * other.norm)
 
 
-def _units(text: str) -> Iterator[str]:
+def _words_of(passage: Passage) -> _Words:
+    return _counted(passage.text) if passage.text.strip() else _counted(f"{passage.id}\x00")
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _counted(text: str) -> _Words:
+    plain = folded(text)
+    counts = Counter(_units(plain))
+    norm = math.sqrt(sum(count * count for count in counts.values()))
+    sketch = np.zeros(SKETCH_DIM, np.float32)
+    if counts:
+        buckets = np.fromiter((hash(unit) % SKETCH_DIM for unit in counts), np.int64, len(counts))
+        weights = np.fromiter(counts.values(), np.float64, len(counts))
+        sketch[:] = np.bincount(buckets, weights, SKETCH_DIM) / norm
+    digest = hashlib.blake2b(plain.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    return _Words(digest, counts, norm, sketch)
+
+
+def _units(plain: str) -> Iterator[str]:
     before = ""
-    for token in _TOKEN.findall(folded(text)):
+    for token in _TOKEN.findall(plain):
         is_han = len(token) == 1 and not token.isascii() and not token.isdecimal()
         if not is_han:
             yield token
         elif before:
             yield before + token
         before = token if is_han else ""
-
-
-def _digest(passage: Passage) -> str:
-    text = folded(passage.text) or passage.id
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-
-
-def _same(
-    digest: str,
-    counts: _Counts,
-    exact: Mapping[str, str],
-    seen: Sequence[tuple[str, _Counts]],
-    limits: Limits,
-) -> str:
-    if digest in exact:
-        return f"same text as {exact[digest]}"
-    for passage_id, other in seen:
-        cosine = counts.cosine(other)
-        if cosine >= limits.likeness:
-            return f"{cosine:.2f} like {passage_id}"
-    return ""

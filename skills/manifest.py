@@ -64,6 +64,8 @@ class SkillManifest(BaseModel):
     timeout_ms: float = Field(default=300, gt=0)
     fallback: str | None = None
     """The skill that is called instead when this one is unavailable or fails."""
+    cacheable: bool = True
+    """Whether results may be given again for the same query on the same index version."""
     placement: Literal["deployment", "inline"] = "deployment"
     resources: SkillScaling = SkillScaling()
     health: HealthProbe = HealthProbe()

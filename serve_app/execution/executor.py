@@ -10,6 +10,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from policies.plan import Deduplicate, Plan
 from serve_app.deadline import Deadline
 from serve_app.execution.breaker import BreakerSettings, GuardedTarget
 from serve_app.execution.first_look import FirstLook, first_look
@@ -17,9 +18,10 @@ from serve_app.execution.results import checked
 from serve_app.execution.stage import Progress, SkillTarget, StageRun
 from serve_app.execution.types import Execution, ExecutionRequest
 from serve_app.execution.wellness import Wellness
+from skills.dedup import Deduplicated, Limits, deduplicate
 from skills.manifest import SkillManifest
 from skills.skill import SkillRequest
-from skills.types import Dropped, Missing, MissingReason, SubQuery
+from skills.types import Dropped, Hit, Missing, MissingReason, SubQuery
 
 
 class Executor:
@@ -30,8 +32,10 @@ class Executor:
         targets: Mapping[str, SkillTarget],
         manifests: Mapping[str, SkillManifest],
         breakers: BreakerSettings | None = None,
+        deduplication: Deduplicate | None = None,
     ) -> None:
         self._manifests = dict(manifests)
+        self._deduplication = deduplication or Deduplicate()
         settings = breakers or BreakerSettings()
         self._targets = {
             name: GuardedTarget(name, target, checked, settings, manifests[name].timeout_ms)
@@ -44,6 +48,10 @@ class Executor:
     def skills(self) -> frozenset[str]:
         """The skills that plans may call, whether they work now or not."""
         return frozenset(self._targets)
+
+    def is_cacheable(self, plan: Plan) -> bool:
+        """Whether the plan gives the same on the same index version."""
+        return all(self._manifests[s].cacheable for s in plan.skills if s in self._manifests)
 
     def unhurried(self, timeout_ms: float) -> "Executor":
         """The same skills, each with at least this timeout: for measuring, where a slow machine
@@ -74,18 +82,26 @@ class Executor:
         for number, stage in enumerate(request.plan.stages, 1):
             run = StageRun(request, number, stage, progress, self._targets, self._manifests)
             await run.run()
-        hits = progress.hits[: request.top_k]
-        self._drop_below_top_k(request, progress)
+        hits = self._leave_out(request, progress)
         if not hits:
             detail = f"no passage of collection {request.collection!r} was found for the query"
             progress.missing.append(Missing(MissingReason.NO_EVIDENCE, "query", detail))
         return Execution(hits, tuple(dict.fromkeys(progress.missing)), tuple(progress.stages))
 
-    @staticmethod
-    def _drop_below_top_k(request: ExecutionRequest, progress: Progress) -> None:
+    def _leave_out(self, request: ExecutionRequest, progress: Progress) -> tuple[Hit, ...]:
+        """The best of what the plan found, each passage told once; the last stage's trace says
+        what was left out.
+        """
+        wanted = request.plan.deduplicate or self._deduplication
+        left = Deduplicated(progress.hits[: request.top_k], ())
+        if wanted.enabled:
+            limits = Limits(wanted.likeness, wanted.per_document)
+            left = deduplicate(progress.hits, limits, request.top_k)
+        looked_at = len(left.hits) + len(left.dropped)
         below = tuple(
             Dropped(hit.passage.id, hit.passage.document_id, "below_top_k")
-            for hit in progress.hits[request.top_k :]
+            for hit in progress.hits[looked_at:]
         )
         last = progress.stages[-1]
-        progress.stages[-1] = replace(last, dropped=last.dropped + below)
+        progress.stages[-1] = replace(last, dropped=(*last.dropped, *left.dropped, *below))
+        return left.hits

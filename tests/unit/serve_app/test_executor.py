@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from policies.plan import Plan
+from policies.plan import Deduplicate, Plan
 from serve_app.calls import CoalescedTarget, inline_send
 from serve_app.deadline import Deadline
 from serve_app.execution.executor import Executor
@@ -245,6 +245,33 @@ async def test_passages_below_top_k_are_named_as_dropped():
     execution = await execute(executor({"keyword": Scripted(KEYWORD)}), plan(["keyword"]), top_k=1)
     dropped = execution.stages[-1].dropped
     assert [("b", "below_top_k")] == [(d.passage_id, d.reason) for d in dropped]
+
+
+TWICE = SkillResult(
+    hits=(
+        Hit(Passage("a", "d1", "net sales rose to four units"), 4),
+        Hit(Passage("b", "d1", "net sales rose to  FOUR units"), 3),
+        Hit(Passage("c", "d1", "the boiler was replaced in May"), 2),
+        Hit(Passage("d", "d2", "deliveries are late"), 1),
+    )
+)
+
+
+async def test_a_passage_that_says_the_same_as_another_makes_place_for_the_next():
+    execution = await execute(executor({"keyword": Scripted(TWICE)}), plan(["keyword"]), top_k=2)
+    assert ["a", "c"] == ids(execution)
+    dropped = [(d.passage_id, d.reason, d.detail) for d in execution.stages[-1].dropped]
+    assert [("b", "duplicate", "same text as a"), ("d", "below_top_k", "")] == dropped
+
+
+@pytest.mark.parametrize(
+    ("says", "left"),
+    [({"per_document": 1}, ["a", "d"]), ({"enabled": False}, ["a", "b", "c", "d"])],
+)
+async def test_a_plan_says_itself_what_is_too_much_of_the_same(says, left):
+    told = plan(["keyword"]).model_copy(update={"deduplicate": Deduplicate(**says)})
+    execution = await execute(executor({"keyword": Scripted(TWICE)}), told)
+    assert left == ids(execution)
 
 
 async def test_finding_nothing_is_said():
