@@ -15,8 +15,10 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from policies.modes import Mode
+from policies.plan import Deduplicate
 from serve_app.callers import CallerSettings
 from serve_app.execution.breaker import BreakerSettings
+from serve_app.execution.cache import CacheSettings
 from skills.errors import SkillMisconfigured
 from skills.manifest import substitute
 from skills.resources import Component, ResourceSettings
@@ -113,6 +115,10 @@ class TacticianConfig(_Settings):
     callers: CallerSettings = CallerSettings()
     parts: Parts = Parts()
     breakers: BreakerSettings = BreakerSettings()
+    deduplication: Deduplicate = Deduplicate()
+    """Of plans that do not say it themselves."""
+    results: CacheSettings = CacheSettings()
+    """Results that are given again; not to be confused with `cache`, which holds models."""
     skill_dirs: tuple[Path, ...] = ()
     plan_dirs: tuple[Path, ...] = ()
     rules_file: Path | None = None

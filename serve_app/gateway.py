@@ -15,6 +15,7 @@ from serve_app.callers import scope_of
 from serve_app.calls import Target
 from serve_app.deadline import Deadline, Stopwatch
 from serve_app.errors import Overloaded, RequestRejected, ServiceUnavailable
+from serve_app.execution.cache import ResultCache
 from serve_app.execution.executor import Executor
 from serve_app.execution.first_look import DEPTH as FIRST_LOOK_DEPTH
 from serve_app.execution.first_look import TIMEOUT_MS as FIRST_LOOK_TIMEOUT_MS
@@ -56,6 +57,8 @@ class Graph:
     orchestrator: Target[DecisionRequest, Decision]
     generator: Target[AnswerRequest, Answer]
     executor: Executor
+    results: ResultCache
+    """The executor, and what it found a moment ago."""
     plans: Mapping[str, Plan]
     candidates: tuple[str, ...]
     """Plans whose required skills all run here."""
@@ -196,7 +199,7 @@ class Gateway:
         if kind is RequestKind.ANSWER:
             left_ms -= ANSWER_SHARE * request.budget_ms
         try:
-            execution = await graph.executor.execute(
+            execution = await graph.results.execute(
                 ExecutionRequest(
                     query=request.query,
                     plan=graph.plans[decision.plan],
@@ -209,7 +212,8 @@ class Gateway:
                     caller=request.caller,
                     language=features.language,
                     looked=looked,
-                )
+                ),
+                decision.policy_version,
             )
         except RequestInvalid as error:
             raise _rejected(error) from error
@@ -223,6 +227,7 @@ class Gateway:
             index_version=version,
             missing=(*missing, *execution.missing),
             stages=execution.stages,
+            cached=execution.cached,
             timings_ms=clock.laps_ms,
         )
 
@@ -339,7 +344,7 @@ class Gateway:
             features=retrieved.features,
             live=retrieved.live,
             decision=retrieved.decision,
-            execution={"stages": retrieved.stages, "caller": scope_of(request.caller)},
+            execution=_executed(request, retrieved),
             passages=tuple(
                 RankedPassage(hit.passage.id, hit.passage.document_id, hit.score)
                 for hit in retrieved.hits
@@ -369,3 +374,15 @@ class Gateway:
 def _rejected(error: RequestInvalid) -> RequestRejected:
     field = error.subject if error.subject.startswith("filters") else f"filters.{error.subject}"
     return RequestRejected(field, error.detail)
+
+
+def _executed(request: RetrieveRequest, retrieved: Retrieved) -> dict[str, object]:
+    """What the record keeps of the execution."""
+    executed: dict[str, object] = {
+        "stages": retrieved.stages,
+        "caller": scope_of(request.caller),
+    }
+    if retrieved.cached:
+        executed["cached"] = True
+        executed["saved_ms"] = sum(stage.ms for stage in retrieved.stages)
+    return executed

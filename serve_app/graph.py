@@ -9,6 +9,7 @@ from policies.experience.digests import Digester
 from policies.plan import known_plans
 from serve_app.calls import CoalescedTarget, Coalescing, DirectTarget, Send, inline_send
 from serve_app.config import TacticianConfig
+from serve_app.execution.cache import ResultCache
 from serve_app.execution.executor import Executor
 from serve_app.execution.stage import SkillTarget
 from serve_app.gateway import Gateway, Graph
@@ -50,11 +51,14 @@ def build_graph(config: TacticianConfig, registry: SkillRegistry, send_of: SendO
         fuses = registry[name].kind is SkillKind.FUSE
         targets[name] = (DirectTarget if fuses else CoalescedTarget)(name, send_of(SKILL + name))
     plans = known_plans(config.plan_dirs)
+    manifests = {name: registry[name] for name in targets}
+    executor = Executor(targets, manifests, config.breakers, config.deduplication)
     return Graph(
         analyzer=CoalescedTarget(ANALYZER, send_of(ANALYZER)),
         orchestrator=CoalescedTarget(ORCHESTRATOR, send_of(ORCHESTRATOR)),
         generator=CoalescedTarget(GENERATOR, send_of(GENERATOR)),
-        executor=Executor(targets, {name: registry[name] for name in targets}, config.breakers),
+        executor=executor,
+        results=ResultCache(executor, config.results),
         plans=plans,
         candidates=tuple(name for name, plan in plans.items() if plan.is_candidate(set(targets))),
         first_look=tuple(name for name in config.policy.first_look if name in targets),

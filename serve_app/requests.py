@@ -40,6 +40,8 @@ class Retrieved:
     timings_ms: Mapping[str, float]
     """`analyze`, `decide`, `execute`, and `total`; `look` when there was a first look; of an answer
     also `generate`."""
+    cached: bool = False
+    """The passages were found for an earlier request; `stages` tell of that one."""
     live: Mapping[str, float] = field(default_factory=dict)
     """The live numbers that the policy saw."""
     answer: Answer | None = None

@@ -83,6 +83,11 @@ class ExperienceRecord:
         """The query's language."""
         return self.features.language
 
+    @property
+    def cost_ms(self) -> float:
+        """What its plan costs: the time it took, and the time that a cached result saved."""
+        return self.total_ms + float(self.execution.get("saved_ms", 0.0))
+
     def without_text(self) -> "ExperienceRecord":
         """The same record with nothing in it that quotes the query; lengths and counts stay."""
         blank: dict[str, Any] = {

@@ -99,7 +99,7 @@ def outcome_of(reward: Reward) -> Outcome:
         plan=record.decision.plan,
         propensity=record.decision.propensity,
         reward=reward.reward,
-        cost_ms=record.total_ms,
+        cost_ms=record.cost_ms,
     )
 
 

@@ -212,7 +212,7 @@ def _not_clear(gain: Estimate, settings: PublicationSettings) -> str:
 def _priced(later: RewardedLog, plans: Sequence[str], settings: PublicationSettings) -> Logged:
     """The log with the price of each request's time taken off its reward."""
     logged = later.logged(plans)
-    cost_ms = np.array([reward.record.total_ms for reward in later.rewards])
+    cost_ms = np.array([reward.record.cost_ms for reward in later.rewards])
     return replace(logged, reward=logged.reward - settings.weight_per_s * cost_ms / 1000)
 
 

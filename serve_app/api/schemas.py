@@ -214,6 +214,8 @@ class RetrieveResponse(BaseModel):
     timings_ms: dict[str, float]
     stages: list[StageView]
     index_version: str
+    cached: bool
+    """The passages were found for an earlier request; `stages` tell of that one."""
 
 
 class AnswerResponse(RetrieveResponse):

@@ -29,6 +29,7 @@ def retrieved_view(retrieved: Retrieved) -> dict[str, Any]:
         "timings_ms": retrieved.timings_ms,
         "stages": [stage_view(stage) for stage in retrieved.stages],
         "index_version": retrieved.index_version,
+        "cached": retrieved.cached,
     }
 
 

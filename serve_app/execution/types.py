@@ -83,6 +83,8 @@ class Execution:
     """Best first, at most `top_k`."""
     missing: tuple[Missing, ...]
     stages: tuple[StageTrace, ...]
+    cached: bool = False
+    """Found in the cache; `stages` are those of the execution that made it."""
 
 
 for _travels in (CallTrace, StageTrace):

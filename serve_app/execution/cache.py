@@ -1,0 +1,127 @@
+"""Results that are given again: bounded, short-lived, and never across callers or index versions.
+
+A cache belongs to one executor. New skills or plans make a new executor, and so an empty cache.
+"""
+
+import asyncio
+import unicodedata
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
+
+from cachetools import TTLCache
+from pydantic import BaseModel, ConfigDict, Field
+
+from serve_app.execution.executor import Executor
+from serve_app.execution.types import Execution, ExecutionRequest
+from skills.types import MissingReason
+
+_COMPLETE = frozenset({MissingReason.NO_EVIDENCE})
+"""What may be missing from a result that is worth giving again: asking again changes nothing."""
+
+
+class CacheSettings(BaseModel):
+    """How much is kept, and for how long."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    enabled: bool = True
+    max_passages: int = Field(default=20_000, ge=1)
+    """Of all kept results together; 20,000 take some 40 MB. Of each gateway replica."""
+    ttl_s: float = Field(default=60.0, gt=0)
+    """A new index version, another role or another policy never meet an old result anyway; this
+    bounds what else may change, as live columns of a database."""
+
+
+@dataclass(slots=True)
+class CacheCounts:
+    """What came of looking since the gateway started."""
+
+    hits: int = 0
+    joined: int = 0
+    """Waited for the same query that was under way."""
+    misses: int = 0
+    bypassed: int = 0
+    """Of plans with a skill whose results must not be kept."""
+    passages: int = field(default=0)
+    """Kept now."""
+
+
+class ResultCache:
+    """Executes plans, unless the same was executed a moment ago. The same query that comes while it
+    is being executed waits for that execution, within its own deadline.
+    """
+
+    def __init__(self, executor: Executor, settings: CacheSettings) -> None:
+        self._executor = executor
+        self._kept: TTLCache[Hashable, Execution] = TTLCache(
+            settings.max_passages, settings.ttl_s, getsizeof=_size
+        )
+        self._max = settings.max_passages if settings.enabled else 0
+        self._under_way: dict[Hashable, asyncio.Future[Execution | None]] = {}
+        self._counts = CacheCounts()
+
+    @property
+    def counts(self) -> CacheCounts:
+        """What came of looking so far."""
+        return replace(self._counts, passages=int(self._kept.currsize))
+
+    async def execute(self, request: ExecutionRequest, policy_version: str) -> Execution:
+        """As the executor does; a result that was found here is marked as `cached`."""
+        if not self._max or not self._executor.is_cacheable(request.plan):
+            self._counts.bypassed += 1
+            return await self._executor.execute(request)
+        key = _key(request, policy_version)
+        found = self._kept.get(key)
+        if found is not None:
+            self._counts.hits += 1
+            return found
+        while (leader := self._under_way.get(key)) is not None:
+            done, _ = await asyncio.wait([leader], timeout=request.deadline.remaining_ms() / 1000)
+            shared = leader.result() if done else None
+            if shared is not None:
+                self._counts.joined += 1
+                return shared
+            if not done or self._under_way.get(key) is leader:
+                break
+        self._counts.misses += 1
+        return await self._lead(key, request)
+
+    async def _lead(self, key: Hashable, request: ExecutionRequest) -> Execution:
+        """Execute, and let those that wait for the same have the result if it is complete."""
+        leads = key not in self._under_way
+        promise: asyncio.Future[Execution | None] = asyncio.get_running_loop().create_future()
+        if leads:
+            self._under_way[key] = promise
+        kept: Execution | None = None
+        try:
+            execution = await self._executor.execute(request)
+            if all(missing.reason in _COMPLETE for missing in execution.missing):
+                kept = replace(execution, cached=True)
+                if _size(kept) <= self._max:
+                    self._kept[key] = kept
+            return execution
+        finally:
+            if leads:
+                del self._under_way[key]
+            promise.set_result(kept)
+
+
+def _size(execution: Execution) -> int:
+    return max(1, len(execution.hits))
+
+
+def _key(request: ExecutionRequest, policy_version: str) -> Hashable:
+    """Everything that a result depends on. The budget is part of it: skills do less with less."""
+    caller = request.caller
+    return (
+        " ".join(unicodedata.normalize("NFKC", request.query).split()),
+        request.collection,
+        request.version,
+        (caller.tenant, frozenset(caller.roles), caller.clearance),
+        repr(request.filters) if request.filters else "",  # 1, 1.0 and True are equal, not alike
+        request.plan.name,
+        policy_version,
+        request.top_k,
+        request.budget_ms,
+        request.language,
+    )
