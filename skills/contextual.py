@@ -12,6 +12,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from skills.errors import RequestInvalid
+from skills.freshness import freshness
 from skills.language import content_words, folded, language_of
 from skills.resources import Resources
 from skills.scenario import SCENARIOS, MatchRule, Scenario, first_date, load_scenarios
@@ -188,16 +189,9 @@ def _session_match(passage: Passage, asked: _Asked) -> float | None:
 
 
 def _freshness(passage: Passage, scenario: Scenario, now: datetime.datetime) -> float:
-    """exp(-days / τ); what is dated in the future is fresh."""
     written = first_date(passage, scenario.date_fields)
-    try:
-        date = datetime.datetime.fromisoformat(written)
-    except ValueError:
-        return scenario.unknown_date
-    if date.tzinfo is None:
-        date = date.replace(tzinfo=datetime.UTC)
-    days = max((now - date).total_seconds() / 86_400, 0)
-    return math.exp(-days / scenario.days(passage.metadata.source_type))
+    found = freshness(written, scenario.days(passage.metadata.source_type), now)
+    return scenario.unknown_date if found is None else found
 
 
 def _explanation(scenario: Scenario) -> Mapping[str, Scalar]:

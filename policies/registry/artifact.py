@@ -2,15 +2,11 @@
 knows its format.
 """
 
-import hashlib
 import io
-import zipfile
-import zlib
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from policies.errors import PolicyInvalid
@@ -22,10 +18,9 @@ from policies.learned.prediction import RewardModel
 from policies.learned.trees import Shrinkage, TreeRewardModel, read_booster
 from policies.learned.vectoriser import Vectoriser
 from policies.registry.card import PolicyCard
+from skills.checked_archive import pack, unpack
 
 FORMAT = 1
-_EPOCH = (1980, 1, 1, 0, 0, 0)
-_MAX_BYTES = 256 * 2**20
 
 
 class _LinearState(BaseModel):
@@ -91,10 +86,7 @@ def dump_policy(policy: LearnedPolicy, card: PolicyCard) -> bytes:
     }
     if isinstance(model, TreeRewardModel):
         files["trees.ubj"] = bytes(model.booster.save_raw("ubj"))
-    files["checksums.json"] = orjson.dumps(
-        {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
-    )
-    return _zip(files)
+    return pack(files)
 
 
 def load_policy(data: bytes, source: str = "policy artifact") -> tuple[LearnedPolicy, PolicyCard]:
@@ -106,7 +98,7 @@ def load_policy(data: bytes, source: str = "policy artifact") -> tuple[LearnedPo
         PolicyInvalid: damaged, of another format, or it does not decide as it did when it was
             written; `source` is named.
     """
-    files = _unzip(data, source)
+    files = _unpacked(data, source)
     try:
         state = _PolicyState.model_validate_json(files["policy.json"])
         policy = LearnedPolicy(
@@ -155,27 +147,11 @@ def _costs(state: _PolicyState) -> PlanCosts:
     return costs
 
 
-def _zip(files: Mapping[str, bytes]) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in files.items():
-            archive.writestr(zipfile.ZipInfo(name, _EPOCH), data, zipfile.ZIP_DEFLATED)
-    return buffer.getvalue()
-
-
-def _unzip(data: bytes, source: str) -> dict[str, bytes]:
+def _unpacked(data: bytes, source: str) -> dict[str, bytes]:
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            if sum(info.file_size for info in archive.infolist()) > _MAX_BYTES:
-                raise PolicyInvalid(source, f"is larger than {_MAX_BYTES} bytes")
-            files = {info.filename: archive.read(info) for info in archive.infolist()}
-        checksums: dict[str, Any] = orjson.loads(files.pop("checksums.json"))
-    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, OSError, EOFError) as error:
-        raise PolicyInvalid(source, f"is damaged: {error}") from error
-    found = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
-    if found != checksums:
-        raise PolicyInvalid(source, "is damaged: a checksum does not match")
-    return files
+        return unpack(data)
+    except ValueError as error:
+        raise PolicyInvalid(source, str(error)) from error
 
 
 def _array_bytes(array: np.ndarray) -> bytes:
