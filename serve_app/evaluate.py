@@ -6,7 +6,7 @@ import time
 import uuid
 from pathlib import Path
 
-from ingest.request import IngestSummary, OnProgress
+from ingest.request import IngestRequest, IngestSummary, OnProgress
 from ingest.run import run as run_ingest
 from policies.evaluation.dataset import Dataset, EvaluationQuery
 from policies.evaluation.evaluate import EvaluationSettings, PlanRun, Progress, evaluate
@@ -17,7 +17,6 @@ from serve_app.deadline import Deadline
 from serve_app.execution.types import ExecutionRequest
 from serve_app.gateway import Gateway
 from serve_app.graph import local_gateway
-from serve_app.ingestion import ingest_request
 from skills.errors import RequestInvalid, SkillFailed
 from skills.registry import SkillRegistry
 from skills.resources import load_class
@@ -50,7 +49,7 @@ async def ensure_indexed(
         await gateway.collections.info(collection)
     except RequestInvalid:
         corpus = str(folder / "corpus.jsonl")
-        return run_ingest(ingest_request(config, [corpus], collection), progress)
+        return run_ingest(IngestRequest((corpus,), collection, config.resources), progress)
     return None
 
 
@@ -66,7 +65,7 @@ async def evaluate_dataset(
     Raises:
         RequestInvalid: no such collection.
     """
-    gateway = local_gateway(evaluation_config(config), _patient(config))
+    gateway = local_gateway(evaluation_config(config), patient_registry(config))
     version = (await gateway.collections.info(collection)).version
     runs = _Runs(gateway, collection, version)
     return await evaluate(
@@ -79,7 +78,7 @@ async def evaluate_dataset(
     )
 
 
-def _patient(config: TacticianConfig) -> SkillRegistry:
+def patient_registry(config: TacticianConfig) -> SkillRegistry:
     """The skills with time enough: a timeout on a busy machine says nothing of what a plan
     finds.
     """

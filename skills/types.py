@@ -166,6 +166,8 @@ class Provenance:
     group: str = ""
     """Which side of a comparison, or which rewriting of the query, found it; empty for the query
     itself."""
+    parts: tuple[tuple[str, float], ...] = ()
+    """What the score is made of, by name, the largest first, from skills that can say it."""
 
 
 @dataclass(frozen=True, slots=True)

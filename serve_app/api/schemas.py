@@ -157,6 +157,8 @@ class ProvenanceView(BaseModel):
     rank: int
     score: float
     group: str
+    parts: dict[str, float] | None = None
+    """What the score is made of; only there for skills that say it."""
 
 
 class PassageView(BaseModel):

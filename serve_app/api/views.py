@@ -10,7 +10,7 @@ from fastapi.responses import Response
 
 from serve_app.execution.types import StageTrace
 from serve_app.requests import Retrieved
-from skills.types import Hit
+from skills.types import Hit, Provenance
 
 
 def json_response(body: object, status: int = 200) -> Response:
@@ -51,8 +51,13 @@ def hit_view(hit: Hit) -> dict[str, Any]:
         "text": passage.text,
         "score": hit.score,
         "metadata": passage.metadata,
-        "provenance": hit.provenance,
+        "provenance": [_provenance_view(each) for each in hit.provenance],
     }
+
+
+def _provenance_view(found: Provenance) -> dict[str, Any]:
+    shown = {name: getattr(found, name) for name in ("stage", "skill", "rank", "score", "group")}
+    return shown | ({"parts": dict(found.parts)} if found.parts else {})
 
 
 def stage_view(stage: StageTrace) -> dict[str, Any]:

@@ -59,10 +59,16 @@ def stamped(
         Hit(
             hit.passage,
             hit.score,
-            (*before, Provenance(stage, skill, rank, float(hit.score), group)),
+            (*before, Provenance(stage, skill, rank, float(hit.score), group, _parts(hit, fused))),
         )
         for rank, (hit, before) in enumerate(zip(hits, kept, strict=True), 1)
     )
+
+
+def _parts(hit: Hit, fused: bool) -> tuple[tuple[str, float], ...]:
+    """What the skill that ranked a hit just now says its score is made of."""
+    own = (p.parts for p in hit.provenance if p.stage == 0 and p.parts)
+    return () if fused else next(own, ())
 
 
 def with_tail(reranked: Sequence[Hit], before: Sequence[Hit]) -> tuple[Hit, ...]:
