@@ -19,6 +19,7 @@ from policies.plan import Deduplicate
 from serve_app.callers import CallerSettings
 from serve_app.execution.breaker import BreakerSettings
 from serve_app.execution.cache import CacheSettings
+from serve_app.sessions.types import SessionSettings
 from skills.errors import SkillMisconfigured
 from skills.manifest import substitute
 from skills.resources import Component, ResourceSettings
@@ -119,6 +120,7 @@ class TacticianConfig(_Settings):
     """Of plans that do not say it themselves."""
     results: CacheSettings = CacheSettings()
     """Results that are given again; not to be confused with `cache`, which holds models."""
+    sessions: SessionSettings = SessionSettings()
     skill_dirs: tuple[Path, ...] = ()
     plan_dirs: tuple[Path, ...] = ()
     rules_file: Path | None = None
@@ -160,8 +162,8 @@ def load_config(
 
     Args:
         path: a YAML file; else the one that `TACTICIAN_CONFIG` names; else none.
-        environment: by default the process's. `TACTICIAN_HOME`, `TACTICIAN_CACHE` and
-            `TACTICIAN_EXPERIENCE_URL` win over the file.
+        environment: by default the process's. `TACTICIAN_HOME`, `TACTICIAN_CACHE`,
+            `TACTICIAN_EXPERIENCE_URL` and `TACTICIAN_SESSIONS_URL` win over the file.
         overrides: top-level fields that win over both.
 
     Raises:
@@ -175,9 +177,12 @@ def load_config(
     for variable, field in (("TACTICIAN_HOME", "home"), ("TACTICIAN_CACHE", "cache")):
         if variable in environment:
             values[field] = environment[variable]
-    if "TACTICIAN_EXPERIENCE_URL" in environment:
-        experience = dict(values.get("experience") or {})
-        values["experience"] = experience | {"url": environment["TACTICIAN_EXPERIENCE_URL"]}
+    for variable, field in (
+        ("TACTICIAN_EXPERIENCE_URL", "experience"),
+        ("TACTICIAN_SESSIONS_URL", "sessions"),
+    ):
+        if variable in environment:
+            values[field] = dict(values.get(field) or {}) | {"url": environment[variable]}
     values |= {name: value for name, value in overrides.items() if value is not None}
     try:
         return TacticianConfig.model_validate(values)

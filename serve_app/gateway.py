@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from policies.experience.digests import Digester
-from policies.experience.record import ExperienceRecord, RankedPassage, RequestKind
+from policies.experience.record import ExperienceRecord, RequestKind
 from policies.plan import Plan
 from policies.types import Decision, DecisionRequest, Intent, QueryFeatures
 from serve_app import telemetry
 from serve_app.answers.types import Answer, AnswerRequest
-from serve_app.callers import scope_of
 from serve_app.calls import Target
 from serve_app.deadline import Deadline, Stopwatch
 from serve_app.errors import Overloaded, RequestRejected, ServiceUnavailable
@@ -24,11 +23,15 @@ from serve_app.execution.results import missing_of, status_of
 from serve_app.execution.types import ExecutionRequest
 from serve_app.execution.wellness import watch
 from serve_app.recording import Recording
+from serve_app.records import record_of
 from serve_app.requests import Retrieved, RetrieveRequest
+from serve_app.sessions.conversations import Conversations
+from serve_app.sessions.follow_up import search
+from serve_app.sessions.types import FollowUp
 from skills.errors import RequestInvalid, SkillError
 from skills.skill import SkillRequest
 from skills.stores.store import CollectionReader
-from skills.types import Missing
+from skills.types import Missing, MissingReason
 
 log = logging.getLogger(__name__)
 
@@ -85,6 +88,7 @@ class Gateway:
         collections: CollectionReader,
         recording: Recording,
         digester: Digester,
+        conversations: Conversations,
         *,
         max_concurrent_requests: int,
         store_query_text: bool = True,
@@ -93,6 +97,7 @@ class Gateway:
         self.collections = collections
         self.recording = recording
         self.digester = digester
+        self.conversations = conversations
         self._max_concurrent = max_concurrent_requests
         self._store_query_text = store_query_text
         self._running = 0
@@ -170,6 +175,7 @@ class Gateway:
         finally:
             self._running -= 1
         self.recording.record(self._record(request, retrieved, arrived, kind))
+        self.conversations.remember(request, retrieved)
         return retrieved
 
     async def _retrieve(
@@ -178,6 +184,9 @@ class Gateway:
         graph, missing, clock = self.graph, list[Missing](), Stopwatch()
         version = await self._version(request.collection)
         features = await self._analyze(graph, request, deadline, missing)
+        follows = await self._follow_up(request, features, missing)
+        if follows is not None:
+            request = replace(request, query=follows.query)
         clock.lap("analyze")
         looked = await self._look(graph, request, version, features, deadline)
         live = dict(graph.executor.wellness.signals())
@@ -199,7 +208,8 @@ class Gateway:
         if kind is RequestKind.ANSWER:
             left_ms -= ANSWER_SHARE * request.budget_ms
         try:
-            execution = await graph.results.execute(
+            execution = await search(
+                graph.results,
                 ExecutionRequest(
                     query=request.query,
                     plan=graph.plans[decision.plan],
@@ -214,6 +224,7 @@ class Gateway:
                     looked=looked,
                 ),
                 decision.policy_version,
+                follows,
             )
         except RequestInvalid as error:
             raise _rejected(error) from error
@@ -228,8 +239,18 @@ class Gateway:
             missing=(*missing, *execution.missing),
             stages=execution.stages,
             cached=execution.cached,
+            session=follows,
             timings_ms=clock.laps_ms,
         )
+
+    async def _follow_up(
+        self, request: RetrieveRequest, features: QueryFeatures, missing: list[Missing]
+    ) -> FollowUp | None:
+        try:
+            return await self.conversations.follow_up(request, features)
+        except ServiceUnavailable as error:
+            missing.append(Missing(MissingReason.UNAVAILABLE, "session", error.detail))
+            return None
 
     async def _look(
         self,
@@ -260,8 +281,9 @@ class Gateway:
     ) -> Retrieved:
         """The same with an answer; without one, `missing` says why."""
         clock = Stopwatch()
+        follows = retrieved.session
         question = AnswerRequest(
-            query=request.query,
+            query=request.query if follows is None else follows.query,
             hits=retrieved.hits,
             budget_ms=deadline.remaining_ms(),
             intent=retrieved.features.intent,
@@ -333,30 +355,7 @@ class Gateway:
     def _record(
         self, request: RetrieveRequest, retrieved: Retrieved, arrived: datetime, kind: RequestKind
     ) -> ExperienceRecord:
-        record = ExperienceRecord(
-            request_id=request.request_id,
-            at=arrived,
-            kind=kind,
-            collection=request.collection,
-            index_version=retrieved.index_version,
-            query=request.query,
-            query_digest=self.digester.query(request.query),
-            features=retrieved.features,
-            live=retrieved.live,
-            decision=retrieved.decision,
-            execution=_executed(request, retrieved),
-            passages=tuple(
-                RankedPassage(hit.passage.id, hit.passage.document_id, hit.score)
-                for hit in retrieved.hits
-            ),
-            missing=retrieved.missing,
-            timings_ms=retrieved.timings_ms,
-            total_ms=retrieved.timings_ms["total"],
-            user_digest=self.digester.user(request.user_id),
-            session_digest=self.digester.session(request.session_id),
-            tenant=request.caller.tenant,
-            budget_ms=request.budget_ms,
-        )
+        record = record_of(request, retrieved, arrived, kind, self.digester)
         return record if self._store_query_text else record.without_text()
 
     def _attributes(self, request: RetrieveRequest) -> dict[str, telemetry.AttributeValue]:
@@ -374,15 +373,3 @@ class Gateway:
 def _rejected(error: RequestInvalid) -> RequestRejected:
     field = error.subject if error.subject.startswith("filters") else f"filters.{error.subject}"
     return RequestRejected(field, error.detail)
-
-
-def _executed(request: RetrieveRequest, retrieved: Retrieved) -> dict[str, object]:
-    """What the record keeps of the execution."""
-    executed: dict[str, object] = {
-        "stages": retrieved.stages,
-        "caller": scope_of(request.caller),
-    }
-    if retrieved.cached:
-        executed["cached"] = True
-        executed["saved_ms"] = sum(stage.ms for stage in retrieved.stages)
-    return executed

@@ -16,6 +16,7 @@ from serve_app.gateway import Gateway, Graph
 from serve_app.parts import ANALYZER, GENERATOR, ORCHESTRATOR, RECORDER, SKILL, build_part
 from serve_app.parts.hosted import HostedPart
 from serve_app.recording import Recording
+from serve_app.sessions.conversations import Conversations
 from skills.registry import SkillRegistry
 from skills.resources import Resources
 from skills.skill import SkillKind
@@ -80,6 +81,7 @@ def build_gateway(
         resources.vector_store(),
         Recording(recorder, config.experience.max_waiting),
         Digester.open(config.home / "salt"),
+        Conversations.open(config.sessions),
         max_concurrent_requests=config.limits.max_concurrent_requests,
         store_query_text=config.experience.store_query_text,
     )

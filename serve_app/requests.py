@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from policies.types import Decision, QueryFeatures
 from serve_app.answers.types import Answer
 from serve_app.execution.types import StageTrace
+from serve_app.sessions.types import FollowUp
 from skills.types import Caller, Filters, Hit, Missing
 
 
@@ -42,6 +43,8 @@ class Retrieved:
     also `generate`."""
     cached: bool = False
     """The passages were found for an earlier request; `stages` tell of that one."""
+    session: FollowUp | None = None
+    """Of a follow-up: how it was searched."""
     live: Mapping[str, float] = field(default_factory=dict)
     """The live numbers that the policy saw."""
     answer: Answer | None = None

@@ -97,6 +97,7 @@ class ExperienceRecord:
         return replace(
             self,
             query=None,
+            execution={n: v for n, v in self.execution.items() if n != "session"},
             features=replace(self.features, **blank),
             decision=replace(self.decision, reason=""),
             missing=tuple(Missing(m.reason, "", "") for m in self.missing),

@@ -93,6 +93,7 @@ class RetrieveBody(_Body):
     filters: FiltersBody | None = None
     """Metadata field to a value, a list of values, or bounds."""
     session_id: ShortText | None = None
+    """Turns of one session are remembered: a query that refers back is understood by them."""
     user_id: ShortText | None = None
     """Kept as a keyed digest only."""
     budget_ms: float | None = Field(default=None, gt=0)
@@ -206,6 +207,15 @@ class StageView(BaseModel):
     filters: dict[str, Any]
 
 
+class FollowUpView(BaseModel):
+    """How a query that refers to earlier turns of its session was searched."""
+
+    query: str
+    subjects: list[str]
+    documents: list[str]
+    """Looked into first."""
+
+
 class RetrieveResponse(BaseModel):
     """Passages, and how they were found."""
 
@@ -218,6 +228,8 @@ class RetrieveResponse(BaseModel):
     index_version: str
     cached: bool
     """The passages were found for an earlier request; `stages` tell of that one."""
+    session: FollowUpView | None
+    """Null when the query stands for itself."""
 
 
 class AnswerResponse(RetrieveResponse):

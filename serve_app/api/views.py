@@ -30,6 +30,7 @@ def retrieved_view(retrieved: Retrieved) -> dict[str, Any]:
         "stages": [stage_view(stage) for stage in retrieved.stages],
         "index_version": retrieved.index_version,
         "cached": retrieved.cached,
+        "session": retrieved.session,
     }
 
 

@@ -1,0 +1,1 @@
+"""What earlier turns of a conversation were about, so that a follow-up can be understood."""
