@@ -66,6 +66,9 @@ class SkillManifest(BaseModel):
     """The skill that is called instead when this one is unavailable or fails."""
     cacheable: bool = True
     """Whether results may be given again for the same query on the same index version."""
+    sees_all: bool = False
+    """A skill of kind `rerank` that is given every passage and not only the first `top_k` of its
+    call: one that refuses passages by rules."""
     placement: Literal["deployment", "inline"] = "deployment"
     resources: SkillScaling = SkillScaling()
     health: HealthProbe = HealthProbe()

@@ -1,7 +1,7 @@
 """Checks and small changes of what skills answer: a skill may be a plug-in, and may lie."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from serve_app.execution.types import CallStatus
 from skills.errors import (
@@ -13,7 +13,7 @@ from skills.errors import (
     SkillUnavailable,
 )
 from skills.skill import SkillResult
-from skills.types import Hit, Missing, MissingReason, Passage, Provenance
+from skills.types import Dropped, Hit, Missing, MissingReason, Passage, Provenance
 
 
 def checked(skill: str, answered: object) -> SkillResult:
@@ -71,9 +71,14 @@ def _parts(hit: Hit, fused: bool) -> tuple[tuple[str, float], ...]:
     return () if fused else next(own, ())
 
 
-def with_tail(reranked: Sequence[Hit], before: Sequence[Hit]) -> tuple[Hit, ...]:
-    """Reranked hits, then those that were below the reranker's depth, in their old order."""
+def with_tail(
+    reranked: Sequence[Hit], before: Sequence[Hit], dropped: Iterable[Dropped] = ()
+) -> tuple[Hit, ...]:
+    """Reranked hits, then those that were below the reranker's depth, in their old order; without
+    those that it refused.
+    """
     seen = {hit.passage.id for hit in reranked}
+    seen |= {one.passage_id for one in dropped if one.reason == "filtered"}
     return (*reranked, *(hit for hit in before if hit.passage.id not in seen))
 
 

@@ -143,7 +143,6 @@ class StageRun:
             return None, CallTrace(
                 self.number, skill, status, 0.0, group=query.group, detail=detail
             )
-        reranks = self._kind(skill) is SkillKind.RERANK
         return await self._ask(
             SkillRequest(
                 query=query.text,
@@ -154,13 +153,19 @@ class StageRun:
                 filters=self.request.filters.also(self.progress.derived).also(query.filters),
                 caller=self.request.caller,
                 language=self.request.language,
-                hits=self.progress.hits[: call.top_k] if reranks else (),
+                hits=self._to_rerank(skill, call.top_k),
                 params=call.params,
             ),
             skill,
             deadline,
             query.group,
         )
+
+    def _to_rerank(self, skill: str, depth: int) -> tuple[Hit, ...]:
+        manifest = self.manifests.get(skill)
+        if manifest is None or manifest.kind is not SkillKind.RERANK:
+            return ()
+        return self.progress.hits if manifest.sees_all else self.progress.hits[:depth]
 
     async def _ask(
         self, request: SkillRequest, skill: str, deadline: Deadline, group: str = ""
@@ -178,7 +183,7 @@ class StageRun:
             known = looked.answer(skill, request) if looked is not None else None
             result = known or await self.targets[skill].call(request, deadline)
         except SkillError as error:
-            if isinstance(error, RequestInvalid) and request.filters == self.request.filters:
+            if isinstance(error, RequestInvalid) and self._is_of_caller(error):
                 raise
             ms = (time.monotonic() - started) * 1000
             status = status_of(error)
@@ -193,6 +198,11 @@ class StageRun:
             spent_ms=result.spent_ms,
             explanation=result.explanation,
         )
+
+    def _is_of_caller(self, error: RequestInvalid) -> bool:
+        """Whether the request's own filters are what is wrong, and no plan can help it."""
+        field = error.subject.removeprefix("filters.")
+        return field in {condition.field for condition in self.request.filters.all_of}
 
     def _relax(self) -> None:
         """Give up the filters that were taken from the query: they left nothing."""
@@ -223,7 +233,8 @@ class StageRun:
                 arms.append(Arm(PREVIOUS, self.progress.hits))
             return await self._fuse(arms)
         result, traces = await self._fuse(arms)
-        return replace(result, hits=with_tail(result.hits, self.progress.hits)), traces
+        refused = [gone for one in ranked if one.result is not None for gone in one.result.dropped]
+        return replace(result, hits=with_tail(result.hits, self.progress.hits, refused)), traces
 
     async def _fuse(self, arms: Sequence[Arm]) -> tuple[SkillResult, list[CallTrace]]:
         """One ranking of several. When the fusion skill fails, the longest arm stands in."""

@@ -12,7 +12,7 @@ from skills.errors import RequestInvalid, SkillUnavailable
 from skills.fusion import FusionSkill
 from skills.manifest import SkillManifest
 from skills.skill import SkillResult
-from skills.types import Condition, Filters, Hit, MissingReason, Passage, SubQuery
+from skills.types import Condition, Dropped, Filters, Hit, MissingReason, Passage, SubQuery
 
 
 def hits(*scored):
@@ -37,7 +37,7 @@ KEYWORD = SkillResult(hits=hits(("a", 3), ("b", 2)))
 DENSE = SkillResult(hits=hits(("b", 0.9), ("c", 0.8)))
 
 
-def executor(skills, kinds=None, fallbacks=None, timeout_ms=10_000.0):
+def executor(skills, kinds=None, fallbacks=None, timeout_ms=10_000.0, sees_all=False):
     skills = skills | {"fusion": FusionSkill(FusionSkill.Config(), None)}
     kinds = {"fusion": "fuse"} | (kinds or {})
     manifests = {
@@ -47,6 +47,7 @@ def executor(skills, kinds=None, fallbacks=None, timeout_ms=10_000.0):
             kind=kinds.get(name, "retrieve"),
             description="scripted",
             timeout_ms=timeout_ms,
+            sees_all=sees_all,
             fallback=(fallbacks or {}).get(name),
         )
         for name in skills
@@ -191,6 +192,33 @@ async def test_a_reranker_reorders_its_depth_and_leaves_the_tail():
     skills = {"keyword": Scripted(retrieved), "rerank": Scripted(reverse)}
     execution = await execute(executor(skills, {"rerank": "rerank"}), plan(["keyword"], rerank))
     assert ["b", "a", "c", "d"] == ids(execution)
+
+
+@pytest.mark.parametrize("sees_all", [True, False])
+async def test_what_a_reranker_refuses_does_not_come_back_as_the_tail(sees_all):
+    def refuse(request):
+        gone = tuple(
+            Dropped(hit.passage.id, hit.passage.document_id, "filtered")
+            for hit in request.hits
+            if hit.passage.id in {"b", "d"}
+        )
+        kept = tuple(h for h in request.hits if h.passage.id not in {"b", "d"})
+        return SkillResult(hits=kept, dropped=gone)
+
+    retrieved = SkillResult(hits=hits(("a", 4), ("b", 3), ("c", 2), ("d", 1)))
+    rerank = {"call": [{"skill": "rerank", "top_k": 3}]}
+    skills = {"keyword": Scripted(retrieved), "rerank": Scripted(refuse)}
+    judging = executor(skills, {"rerank": "rerank"}, sees_all=sees_all)
+    execution = await execute(judging, plan(["keyword"], rerank))
+    assert (["a", "c"] if sees_all else ["a", "c", "d"]) == ids(execution)
+
+
+async def test_what_a_plan_does_wrong_is_not_blamed_on_the_filters_of_the_request():
+    wrong = {"keyword": Scripted(KEYWORD), "dense": Scripted(RequestInvalid("params.k", "is odd"))}
+    asked = Filters((Condition("language", any_of=("en",)),))
+    execution = await execute(executor(wrong), filters=asked)
+    assert ["a", "b"] == ids(execution)
+    assert (MissingReason.NOT_SUPPORTED, "dense") in reasons(execution)
 
 
 async def test_filters_taken_from_the_query_hold_for_later_stages():
