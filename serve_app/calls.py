@@ -192,11 +192,20 @@ class CoalescedTarget(Generic[RequestT, ResultT]):
         return batch
 
     async def _fly(self, batch: list[_Waiting[RequestT, ResultT]]) -> None:
-        """Send one batch and hand out its results."""
+        """Send one batch and hand out its results.
+
+        A batch that fails whole is sent again one by one: the request that broke it is then the
+        only one that it costs.
+        """
         budget_ms = max(waiting.deadline.remaining_ms() for waiting in batch)
         results: Sequence[ResultT | SkillError]
         try:
             results = await self._send([w.envelope for w in batch], budget_ms)
+        except SkillFailed as error:
+            if len(batch) > 1:
+                await asyncio.gather(*(self._fly([waiting]) for waiting in batch))
+                return
+            results = [error]
         except SkillError as error:
             results = [error] * len(batch)
         except Exception as error:  # a part may raise anything; its callers expect SkillError only

@@ -164,3 +164,14 @@ async def test_a_call_without_time_left_is_not_sent():
     with pytest.raises(SkillTimeout):
         await target(part).call(2, Deadline.after(0))
     assert [] == part.batches
+
+
+async def test_one_request_that_breaks_its_batch_costs_itself_only():
+    async def run(requests):
+        return [1 / request for request in requests]
+
+    fragile = CoalescedTarget("fragile", inline_send("fragile", run))
+    calls = (fragile.call(i, Deadline.after(1000)) for i in (1, 0, 2))
+    one, broken, half = await asyncio.gather(*calls, return_exceptions=True)
+    assert (1.0, 0.5) == (one, half)
+    assert isinstance(broken, SkillFailed)
