@@ -1,13 +1,17 @@
 """The life of a request: analyse, decide, execute, record. Knows nothing of Ray or HTTP."""
 
+import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+import numpy as np
+
 from policies.experience.digests import Digester
 from policies.experience.record import ExperienceRecord, RequestKind
 from policies.plan import Plan
+from policies.rules import RulesPolicy
 from policies.types import Decision, DecisionRequest, Intent, QueryFeatures
 from serve_app import telemetry
 from serve_app.answers.types import Answer, AnswerRequest
@@ -65,6 +69,8 @@ class Graph:
     plans: Mapping[str, Plan]
     candidates: tuple[str, ...]
     """Plans whose required skills all run here."""
+    fallback: RulesPolicy
+    """Decides when the orchestrator is away."""
     first_look: tuple[str, ...] = ()
     """Skills that search before the plan is chosen."""
 
@@ -101,6 +107,7 @@ class Gateway:
         self._max_concurrent = max_concurrent_requests
         self._store_query_text = store_query_text
         self._running = 0
+        self._rng = np.random.default_rng()
         self.warm = False
         """Whether the warm-up is over; before it first queries may run into timeouts."""
 
@@ -166,7 +173,7 @@ class Gateway:
         name = telemetry.SPAN_ANSWER if kind is RequestKind.ANSWER else telemetry.SPAN_RETRIEVE
         try:
             with telemetry.span(name, self._attributes(request)) as span:
-                retrieved = await self._retrieve(request, deadline, kind)
+                retrieved = await self._retrieve(request, arrived, deadline, kind)
                 if kind is RequestKind.ANSWER:
                     retrieved = await self._answered(retrieved, request, deadline)
                 span.set_attribute(telemetry.PLAN, retrieved.decision.plan)
@@ -179,10 +186,10 @@ class Gateway:
         return retrieved
 
     async def _retrieve(
-        self, request: RetrieveRequest, deadline: Deadline, kind: RequestKind
+        self, request: RetrieveRequest, arrived: datetime, deadline: Deadline, kind: RequestKind
     ) -> Retrieved:
         graph, missing, clock = self.graph, list[Missing](), Stopwatch()
-        version = await self._version(request.collection)
+        version = await self._version(request.collection, deadline)
         features = await self._analyze(graph, request, deadline, missing)
         follows = await self._follow_up(request, features, missing)
         if follows is not None:
@@ -207,6 +214,17 @@ class Gateway:
         left_ms = deadline.remaining_ms()
         if kind is RequestKind.ANSWER:
             left_ms -= ANSWER_SHARE * request.budget_ms
+        decided = Retrieved(
+            request_id=request.request_id,
+            hits=(),
+            decision=decision,
+            features=features,
+            live=live,
+            index_version=version,
+            missing=tuple(missing),
+            stages=(),
+            timings_ms=clock.laps_ms,
+        )
         try:
             execution = await search(
                 graph.results,
@@ -228,19 +246,18 @@ class Gateway:
             )
         except RequestInvalid as error:
             raise _rejected(error) from error
+        except Exception:  # a bug: whoever watches an experiment must see that a plan fails
+            failed = self._record(request, decided, arrived, kind)
+            self.recording.record(replace(failed, status="internal"))
+            raise
         clock.lap("execute")
-        return Retrieved(
-            request_id=request.request_id,
+        return replace(
+            decided,
             hits=execution.hits,
-            decision=decision,
-            features=features,
-            live=live,
-            index_version=version,
             missing=(*missing, *execution.missing),
             stages=execution.stages,
             cached=execution.cached,
             session=follows,
-            timings_ms=clock.laps_ms,
         )
 
     async def _follow_up(
@@ -306,9 +323,12 @@ class Gateway:
             timings_ms=timings | {"generate": clock.laps_ms["generate"]},
         )
 
-    async def _version(self, collection: str) -> str:
+    async def _version(self, collection: str, deadline: Deadline) -> str:
         try:
-            return (await self.collections.info(collection)).version
+            async with asyncio.timeout(deadline.remaining_ms() / 1000):
+                return (await self.collections.info(collection)).version
+        except TimeoutError as error:
+            raise ServiceUnavailable("collection", "its store did not answer in time") from error
         except RequestInvalid as error:
             raise RequestRejected("collection", error.detail) from error
         except SkillError as error:
@@ -341,8 +361,9 @@ class Gateway:
             return await graph.orchestrator.call(asked, by)
         except SkillError as error:
             missing.append(missing_of("orchestrator", status_of(error), error.detail))
-            reason = "the orchestrator gave no decision; the first plan that can run stands in"
-            return Decision(asked.plans[0], 1.0, "fallback", "", reason)
+            (ruled,) = graph.fallback.choose([asked], self._rng)
+            reason = f"the orchestrator gave no decision; rules stand in: {ruled.reason}"
+            return replace(ruled, policy="fallback", reason=reason)
 
     def _insisted(self, graph: Graph, plan: str) -> Decision:
         if plan not in graph.plans:

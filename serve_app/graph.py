@@ -7,6 +7,7 @@ from typing import Any
 
 from policies.experience.digests import Digester
 from policies.plan import known_plans
+from policies.rules import RULES, RulesPolicy, load_rules
 from serve_app.calls import CoalescedTarget, Coalescing, DirectTarget, Send, inline_send
 from serve_app.config import TacticianConfig
 from serve_app.execution.cache import ResultCache
@@ -49,11 +50,12 @@ def build_graph(config: TacticianConfig, registry: SkillRegistry, send_of: SendO
     """The graph of the configured parts."""
     targets: dict[str, SkillTarget] = {}
     for name in skill_names(config, registry):
-        fuses = registry[name].kind is SkillKind.FUSE
-        targets[name] = (DirectTarget if fuses else CoalescedTarget)(name, send_of(SKILL + name))
+        alone = registry[name].kind is SkillKind.FUSE and is_inline(SKILL + name, config, registry)
+        targets[name] = (DirectTarget if alone else CoalescedTarget)(name, send_of(SKILL + name))
     plans = known_plans(config.plan_dirs)
     manifests = {name: registry[name] for name in targets}
     executor = Executor(targets, manifests, config.breakers, config.deduplication)
+    rules = load_rules(config.rules_file or RULES, plans)
     return Graph(
         analyzer=CoalescedTarget(ANALYZER, send_of(ANALYZER)),
         orchestrator=CoalescedTarget(ORCHESTRATOR, send_of(ORCHESTRATOR)),
@@ -62,6 +64,7 @@ def build_graph(config: TacticianConfig, registry: SkillRegistry, send_of: SendO
         results=ResultCache(executor, config.results),
         plans=plans,
         candidates=tuple(name for name, plan in plans.items() if plan.is_candidate(set(targets))),
+        fallback=RulesPolicy(rules),
         first_look=tuple(name for name in config.policy.first_look if name in targets),
     )
 

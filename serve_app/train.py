@@ -6,7 +6,7 @@ from policies.experience.store import ExperienceStore
 from policies.learning.log import rewarded_log
 from policies.learning.search import Search
 from policies.learning.train import Trained, TrainSettings, train
-from policies.plan import PLANS, load_plans
+from policies.plan import known_plans
 from policies.policy import Policy
 from policies.registry.registry import Entry, PolicyRegistry
 from policies.rules import RULES, RulesPolicy, load_rules
@@ -51,7 +51,7 @@ def incumbent(config: TacticianConfig) -> Policy:
     current = registry.index().current
     if current is not None:
         return registry.load(current)[0]
-    plans = load_plans((PLANS, *config.plan_dirs))
+    plans = known_plans(config.plan_dirs)
     rules = load_rules(config.rules_file or RULES, plans)
     return RulesPolicy(rules, config.policy.exploration)
 

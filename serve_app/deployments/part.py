@@ -1,5 +1,6 @@
 """The deployment around one part. An adapter: everything it does is done by the part."""
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from typing import Any
@@ -8,10 +9,12 @@ from serve_app.calls import Envelope, serve_batch
 from serve_app.config import TacticianConfig
 from serve_app.parts import build_part
 from serve_app.parts.hosted import HostedPart
-from skills.errors import SkillError
 from skills.resources import Resources
 
 log = logging.getLogger("ray.serve")
+
+CHECK_TIMEOUT_S = 60.0
+"""What the first health check may take; it may load a model."""
 
 
 class PartDeployment:
@@ -28,9 +31,10 @@ class PartDeployment:
             name, lambda: build_part(name, settings, Resources(settings.resources))
         )
         try:
-            await self._part.check_health()  # loads what is loaded at first use
-        except SkillError as error:
-            log.error("part is not well: %s", error)
+            async with asyncio.timeout(CHECK_TIMEOUT_S):
+                await self._part.check_health()  # loads what is loaded at first use
+        except Exception as error:  # a part that is not well costs its part, not the start
+            log.error("part is not well: %s: %s", type(error).__name__, error)
 
     async def run(self, envelopes: Sequence[Envelope[Any]], budget_ms: float) -> list[Any]:
         """Serve a batch."""

@@ -1,13 +1,13 @@
 """A part that may be impossible to build right now."""
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from policies.errors import PolicyError
 from serve_app.parts import Part
-from skills.errors import SkillError, SkillUnavailable
+from skills.errors import SkillUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -33,11 +33,17 @@ class HostedPart:
 
     async def run(self, requests: Sequence[Any]) -> Sequence[Any]:
         """As the part does; raises `SkillUnavailable` when there is none."""
-        return await self._built().run(requests)
+        return await (await self._ready()).run(requests)
 
     async def check_health(self) -> None:
         """As the part does; raises `SkillUnavailable` when there is none."""
-        await self._built().check_health()
+        await (await self._ready()).check_health()
+
+    async def _ready(self) -> Part:
+        if self._part is not None:
+            return self._part
+        # In a thread: a part that connects to a dead database must not hold up its neighbours.
+        return await asyncio.to_thread(self._built)
 
     def _built(self) -> Part:
         if self._part is not None:
@@ -48,7 +54,7 @@ class HostedPart:
         self._tried_at_s = now
         try:
             self._part = self._build()
-        except (SkillError, PolicyError, OSError) as error:
+        except Exception as error:  # a plug-in's constructor may raise anything
             self._error = SkillUnavailable(self._name, f"cannot be built: {error}")
             raise self._error from error
         return self._part

@@ -1,11 +1,12 @@
 """Which versions a server has, remembered for a while, and the lock of the one who writes them."""
 
+import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 
 from cachetools import LRUCache
 
-from skills.errors import SkillRejected
+from skills.errors import SkillRejected, SkillTimeout, SkillUnavailable
 from skills.stores.index_version import (
     VERSION_NAME,
     VersionRecord,
@@ -13,6 +14,8 @@ from skills.stores.index_version import (
     unknown_collection,
     unknown_version,
 )
+
+log = logging.getLogger(__name__)
 
 LEASE_S = 600.0
 """A writer without a step for this long is taken for dead."""
@@ -73,8 +76,15 @@ class RemoteVersions:
         """Collection to current version."""
         asked = time.monotonic()
         if asked - self._asked > self._current_for_s:
-            aliases = await self._aliases()
-            self._current = {name: to.rpartition("--")[2] for name, to in aliases.items()}
+            try:
+                aliases = await self._aliases()
+            except (SkillUnavailable, SkillTimeout) as error:
+                if not self._current:
+                    raise
+                # Versions do not change: other stores can go on with the ones that were current.
+                log.warning("versions not asked for", extra={"why": str(error)})
+            else:
+                self._current = {name: to.rpartition("--")[2] for name, to in aliases.items()}
             self._asked = asked
         return self._current
 

@@ -105,12 +105,30 @@ async def test_another_process_notices_a_new_version(tmp_path):
     """The local mode is for one process, so one with a memory of its own stands for the other."""
     store = opened(path=str(tmp_path))
     first = write(store, [passage("old", "words")])
-    other = RemoteVersions(store._api.aliases, store._read, current_for_s=0.05)
-    assert first == (await other.record("c", "")).info
+    patient = RemoteVersions(store._api.aliases, store._read, current_for_s=600.0)
+    eager = RemoteVersions(store._api.aliases, store._read, current_for_s=0.0)
+    assert first == (await patient.record("c", "")).info == (await eager.record("c", "")).info
     second = write(store, [passage("new", "words")])
-    assert first == (await other.record("c", "")).info
-    await asyncio.sleep(0.06)
-    assert second == (await other.record("c", "")).info
+    assert first == (await patient.record("c", "")).info
+    assert second == (await eager.record("c", "")).info
+    await store.close()
+
+
+async def test_the_last_known_versions_stay_when_the_server_is_away(tmp_path):
+    store = opened(path=str(tmp_path))
+    made = write(store, [passage("p", "words")])
+    answers = [await store._api.aliases()]
+
+    async def aliases():
+        if not answers:
+            raise SkillUnavailable("qdrant", "is away")
+        return answers.pop()
+
+    versions = RemoteVersions(aliases, store._read, current_for_s=0.0)
+    assert made == (await versions.record("c", "")).info
+    assert made == (await versions.record("c", "")).info
+    with pytest.raises(SkillUnavailable):
+        await RemoteVersions(aliases, store._read, current_for_s=0.0).record("c", "")
     await store.close()
 
 
