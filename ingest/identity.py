@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 from skills.types import Passage
 
-PIPELINE_VERSION = 1
+PIPELINE_VERSION = 2
 """Part of every content hash. Raise it when a new release would cut or enrich differently: the
 next run then renews every document."""
 

@@ -71,6 +71,14 @@ class Block:
     """Of a table: its cells, first row first; `text` is then empty."""
     header_rows: int = 0
     """How many of the rows name the columns."""
+    page_turns: tuple[tuple[int, int], ...] = ()
+    """Where a block goes on over the end of its page: offset in the text, or row of the table, and
+    the page that begins there; ascending."""
+
+    def page_at(self, position: int) -> int | None:
+        """The page of an offset in the text, or of a row of the table."""
+        begun = [page for at, page in self.page_turns if at <= position]
+        return begun[-1] if begun else self.page
 
 
 @dataclass(frozen=True, slots=True)

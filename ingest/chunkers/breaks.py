@@ -13,6 +13,8 @@ _MARKER = re.compile(
     re.IGNORECASE,
 )
 _SENTENCE = re.compile(r"(?<=[。！？；])|(?<=[.!?;])\s+|\n")
+_FOUND_BY = 40
+"""Characters of a piece by which its place in the text is found; pieces may have other blanks."""
 _CLAUSE = re.compile(r"(?<=[，、：])|(?<=[,:])\s+|\s+")
 
 
@@ -62,7 +64,12 @@ def atoms_of(block: Block, path: tuple[str, ...], max_chars: int) -> Iterator[At
             # A header that leaves little room is not repeated.
             inner = replace(inner, header=header if len(header) < max_chars // 3 else "")
             room = max(max_chars - len(header), max_chars // 2)
-            pieces = [p for line in lines for p in _packed([line], "", room)]
+            rows = [
+                (p, block.page_at(block.header_rows + at))
+                for at, line in enumerate(lines)
+                for p in _packed([line], "", room)
+            ]
+            pieces, pages = [p for p, _ in rows], [page for _, page in rows]
         case BlockKind.CODE:
             pieces = _packed(block.text.split("\n"), "\n", max_chars // 2)
         case BlockKind.LIST_ITEM:
@@ -71,8 +78,23 @@ def atoms_of(block: Block, path: tuple[str, ...], max_chars: int) -> Iterator[At
         case _:
             pieces = _sentences(block.text, max_chars)
             inner = replace(inner, glue=" " if " " in block.text else "")
-    for at, piece in enumerate(pieces):
-        yield replace(first if at == 0 else inner, text=piece)
+    if block.kind is not BlockKind.TABLE:
+        pages = _pages(block, pieces)
+    for at, (piece, page) in enumerate(zip(pieces, pages, strict=True)):
+        yield replace(first if at == 0 else inner, text=piece, page=page)
+
+
+def _pages(block: Block, pieces: list[str]) -> list[int | None]:
+    """The page on which each piece of a text begins."""
+    if not block.page_turns:
+        return [block.page] * len(pieces)
+    pages: list[int | None] = []
+    at = 0
+    for piece in pieces:
+        at = max(at, block.text.find(piece[:_FOUND_BY], at))
+        pages.append(block.page_at(at))
+        at += max(len(piece) - 1, 0)
+    return pages
 
 
 def cut_atoms(atoms: list[Atom], min_chars: int, max_chars: int) -> Iterator[list[Atom]]:

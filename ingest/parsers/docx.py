@@ -3,6 +3,7 @@
 import io
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import docx
 from docx.document import Document
@@ -16,6 +17,8 @@ from ingest.parsers.parser import RawDocument
 from ingest.types import Block, BlockKind, ParsedDocument
 
 _HEADING_STYLE = re.compile(r"^(?:heading|标题|überschrift|titre)\s*(\d)$", re.IGNORECASE)
+_MARK = re.compile(r"(?:[A-Z]|\d{1,2}|[IVX]{1,5})[.)]\s")
+_MAX_HEADING_CHARS = 80
 _LIST_STYLE = re.compile(r"list|列表|liste", re.IGNORECASE)
 
 
@@ -32,7 +35,7 @@ def parse_docx(raw: RawDocument) -> ParsedDocument:
     properties = office_properties(raw.data)
     return ParsedDocument(
         source_type="docx",
-        blocks=tuple(_blocks(document)),
+        blocks=tuple(_headed(list(_blocks(document)))),
         title=properties.title,
         author=properties.author,
         last_updated=properties.last_updated,
@@ -52,6 +55,26 @@ def _blocks(document: Document) -> Iterator[Block]:
         if text:
             yield _paragraph(child, text, page)
         page += _page_breaks(child)
+
+
+def _headed(blocks: list[Block]) -> list[Block]:
+    """Blocks with headings. Where no style tells of any, short lines in capitals are taken for
+    them: those with a number or a letter before them for the second level.
+    """
+    if any(block.kind is BlockKind.HEADING for block in blocks):
+        return blocks
+    return [
+        replace(block, kind=BlockKind.HEADING, level=2 if _MARK.match(block.text) else 1)
+        if _is_capitals(block)
+        else block
+        for block in blocks
+    ]
+
+
+def _is_capitals(block: Block) -> bool:
+    text = block.text
+    is_line = block.kind is BlockKind.PARAGRAPH and len(text) <= _MAX_HEADING_CHARS
+    return is_line and text.isupper() and text[-1] not in ".,;:"
 
 
 def _text(paragraph: Paragraph) -> str:

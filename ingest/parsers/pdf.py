@@ -25,6 +25,8 @@ _PAGE_NUMBER = re.compile(
 )
 _MARGIN_SHARE = 0.12
 """Running heads and feet stand in this share of the page at its top and bottom."""
+_FOOT_SHARE = 0.2
+"""Articles set with LaTeX have their page number as high as this."""
 _MAX_PAGES = 5000
 
 
@@ -92,7 +94,21 @@ def _without_running_lines(pages: list[Page]) -> list[list[Line]]:
     for page in pages:
         seen.update({_running_key(line) for line in page.lines if _is_marginal(line, page)})
     recurring = {key for key, count in seen.items() if count > max(2, len(pages) / 2)}
-    return [[x for x in page.lines if not _is_running(x, page, recurring)] for page in pages]
+    numbers = _page_numbers(pages)
+    return [
+        [x for x in page.lines if x not in numbers and not _is_running(x, page, recurring)]
+        for page in pages
+    ]
+
+
+def _page_numbers(pages: list[Page]) -> set[Line]:
+    """Lowest lines that count the pages: as PDF does, or with one offset on most of them."""
+    lowest = [min(page.lines, key=lambda x: x.bottom) for page in pages if page.lines]
+    low = {page.number: _FOOT_SHARE * page.height for page in pages}
+    feet = [x for x in lowest if x.top < low[x.page] and x.text.isdecimal()]
+    offsets = Counter(int(x.text) - x.page for x in feet)
+    usual = {o for o, count in offsets.items() if o == 0 or count > max(1, len(pages) / 2)}
+    return {x for x in feet if int(x.text) - x.page in usual}
 
 
 def _is_running(line: Line, page: Page, recurring: set[str]) -> bool:

@@ -46,12 +46,19 @@ class _Builder:
         elif line.mono:
             self._add_code(line)
         elif self._continues(line):
-            last = self.blocks[-1]
-            self.blocks[-1] = replace(last, text=join_lines(last.text, line.text))
+            self._add_to_last(line)
         else:
             kind = BlockKind.LIST_ITEM if LIST_MARK.match(line.text) else BlockKind.PARAGRAPH
             self.blocks.append(Block(kind, line.text, page=line.page))
         self._before = line
+
+    def _add_to_last(self, line: Line) -> None:
+        last = self.blocks[-1]
+        text, turns = join_lines(last.text, line.text), last.page_turns
+        begin = len(text) - len(line.text)
+        if line.page != last.page_at(begin):
+            turns = (*turns, (begin, line.page))
+        self.blocks[-1] = replace(last, text=text, page_turns=turns)
 
     def finish(self) -> None:
         for table in self._tables:
@@ -74,7 +81,8 @@ class _Builder:
                 if table.rows[: len(repeated)] == repeated
                 else table.rows
             )
-            self.blocks[-1] = replace(last, rows=last.rows + rows)
+            turns = (*last.page_turns, (len(last.rows), table.page))
+            self.blocks[-1] = replace(last, rows=last.rows + rows, page_turns=turns)
         else:
             self.blocks.append(Block(BlockKind.TABLE, "", 0, table.page, table.rows, header))
 

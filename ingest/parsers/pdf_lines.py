@@ -22,6 +22,9 @@ _FIXED_PITCH = 1
 _SAMPLES = 9
 """Characters of a line whose style is looked at."""
 _OTHER_SIZE = 1.8
+_NO_TEXT = frozenset({0, 2, 0xFFFE})
+"""What PDFium gives for a hyphen at the end of a line, whose word it goes on with, and for
+nothing."""
 _MAX_SEGMENTS = 20_000
 """A page with more is a drawing, not a table."""
 
@@ -75,7 +78,7 @@ class PageReader:
     def text_in(self, left: float, bottom: float, right: float, top: float) -> str:
         """The text inside of a rectangle, on one line."""
         text = self._text.get_text_bounded(left, bottom, right, top)
-        return " ".join(str(text).replace("\x02", "").replace("\ufffe", "").split())
+        return " ".join("".join(c for c in str(text) if ord(c) not in _NO_TEXT).split())
 
     def _lines(self) -> list[Line]:
         lines: list[Line] = []
@@ -96,7 +99,7 @@ class PageReader:
                 break
             if code == 32 and characters and self._changes_at(at, total):
                 break
-            if code:
+            if code not in _NO_TEXT:
                 characters.append(chr(code) if code <= 0x10FFFF else "\ufffd")
             at += 1
         text = "".join(characters)

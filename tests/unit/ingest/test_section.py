@@ -131,3 +131,12 @@ def test_no_passage_is_longer_than_allowed(sizes):
 def test_sizes_out_of_range_are_refused():
     with pytest.raises(ValueError, match="max_chars"):
         SectionChunker.Config(max_chars=10)
+
+
+def test_a_piece_of_a_block_that_goes_on_over_pages_has_the_page_where_it_begins():
+    text = prose(1000, "first") + " " + prose(1000, "second")
+    block = Block(BlockKind.PARAGRAPH, text, page=3, page_turns=((1001, 4),))
+    assert [3, 4] == [c.page for c in cut(block)]
+    rows = tuple((f"{'x' * 90}{i}",) for i in range(20))
+    table = Block(BlockKind.TABLE, "", page=1, rows=rows, page_turns=((10, 2),))
+    assert [1, 2] == sorted({c.page for c in cut(table)})
