@@ -101,6 +101,9 @@ class PolicySettings(_Settings):
     exploration: float = Field(default=0, ge=0, le=0.5)
     """Share of decisions that the rules leave to chance, so that there is something to learn
     from."""
+    shadow_share: float = Field(default=0, ge=0, le=0.1)
+    """Share of decided requests for which a plan that was not chosen runs too, after the
+    response."""
     first_look: tuple[str, ...] = ()
     """Skills that search before the plan is chosen (`[keyword]`): what they find becomes features
     of the policy, and the plan takes it over."""

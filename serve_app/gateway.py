@@ -32,6 +32,7 @@ from serve_app.requests import Retrieved, RetrieveRequest
 from serve_app.sessions.conversations import Conversations
 from serve_app.sessions.follow_up import search
 from serve_app.sessions.types import FollowUp
+from serve_app.shadow import ShadowArms
 from skills.errors import RequestInvalid, SkillError
 from skills.skill import SkillRequest
 from skills.stores.store import CollectionReader
@@ -98,6 +99,7 @@ class Gateway:
         *,
         max_concurrent_requests: int,
         store_query_text: bool = True,
+        shadows: ShadowArms | None = None,
     ) -> None:
         self.graph = graph
         self.collections = collections
@@ -106,6 +108,7 @@ class Gateway:
         self.conversations = conversations
         self._max_concurrent = max_concurrent_requests
         self._store_query_text = store_query_text
+        self._shadows = shadows or ShadowArms(0, np.random.default_rng())
         self._running = 0
         self._rng = np.random.default_rng()
         self.warm = False
@@ -181,7 +184,8 @@ class Gateway:
                 span.set_attribute(telemetry.NUM_HITS, len(retrieved.hits))
         finally:
             self._running -= 1
-        self.recording.record(self._record(request, retrieved, arrived, kind))
+        beside = self._shadows.beside(retrieved, self.graph.executor, self.graph.plans)
+        self.recording.record(self._record(request, retrieved, arrived, kind), beside)
         self.conversations.remember(request, retrieved)
         return retrieved
 
@@ -214,6 +218,19 @@ class Gateway:
         left_ms = deadline.remaining_ms()
         if kind is RequestKind.ANSWER:
             left_ms -= ANSWER_SHARE * request.budget_ms
+        executed = ExecutionRequest(
+            query=request.query,
+            plan=graph.plans[decision.plan],
+            collection=request.collection,
+            version=version,
+            top_k=request.top_k,
+            deadline=Deadline.after(max(left_ms, 0.0)),
+            budget_ms=request.budget_ms,
+            filters=request.filters,
+            caller=request.caller,
+            language=features.language,
+            looked=looked,
+        )
         decided = Retrieved(
             request_id=request.request_id,
             hits=(),
@@ -224,26 +241,10 @@ class Gateway:
             missing=tuple(missing),
             stages=(),
             timings_ms=clock.laps_ms,
+            executed=executed,
         )
         try:
-            execution = await search(
-                graph.results,
-                ExecutionRequest(
-                    query=request.query,
-                    plan=graph.plans[decision.plan],
-                    collection=request.collection,
-                    version=version,
-                    top_k=request.top_k,
-                    deadline=Deadline.after(max(left_ms, 0.0)),
-                    budget_ms=request.budget_ms,
-                    filters=request.filters,
-                    caller=request.caller,
-                    language=features.language,
-                    looked=looked,
-                ),
-                decision.policy_version,
-                follows,
-            )
+            execution = await search(graph.results, executed, decision.policy_version, follows)
         except RequestInvalid as error:
             raise _rejected(error) from error
         except Exception:  # a bug: whoever watches an experiment must see that a plan fails

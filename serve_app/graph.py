@@ -5,6 +5,8 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
 from policies.experience.digests import Digester
 from policies.plan import known_plans
 from policies.rules import RULES, RulesPolicy, load_rules
@@ -18,6 +20,7 @@ from serve_app.parts import ANALYZER, GENERATOR, ORCHESTRATOR, RECORDER, SKILL, 
 from serve_app.parts.hosted import HostedPart
 from serve_app.recording import Recording
 from serve_app.sessions.conversations import Conversations
+from serve_app.shadow import ShadowArms
 from skills.registry import SkillRegistry
 from skills.resources import Resources
 from skills.skill import SkillKind
@@ -87,6 +90,7 @@ def build_gateway(
         Conversations.open(config.sessions),
         max_concurrent_requests=config.limits.max_concurrent_requests,
         store_query_text=config.experience.store_query_text,
+        shadows=ShadowArms(config.policy.shadow_share, np.random.default_rng(config.seed)),
     )
 
 

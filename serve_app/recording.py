@@ -4,10 +4,14 @@ for a while.
 
 import asyncio
 import logging
+from collections.abc import Coroutine
+from dataclasses import replace
+from typing import Any
 
 import stamina
 
 from policies.experience.record import Experience, ExperienceRecord, Signal
+from policies.learning.shadow import SHADOW, ShadowRun
 from serve_app.calls import Target
 from serve_app.deadline import Deadline
 from serve_app.requests import Find
@@ -33,14 +37,25 @@ class Recording:
         self.lost = 0
         """Records given up: too many were waiting, or the recorder stayed away."""
 
-    def record(self, record: ExperienceRecord) -> None:
-        """Record a request some time soon; returns at once."""
+    def record(
+        self,
+        record: ExperienceRecord,
+        beside: Coroutine[Any, Any, ShadowRun | None] | None = None,
+    ) -> None:
+        """Record a request some time soon; returns at once.
+
+        Args:
+            record: of a request that was answered.
+            beside: the run of its shadow arm; it is run first, and kept with the record.
+        """
         if len(self._tasks) >= self._max_waiting:
             self.lost += 1
+            if beside is not None:
+                beside.close()
             log.warning("record lost", extra={"request_id": record.request_id, "lost": self.lost})
             return
         self._pending[record.request_id] = record
-        task = asyncio.get_running_loop().create_task(self._deliver(record))
+        task = asyncio.get_running_loop().create_task(self._deliver(record, beside))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -67,8 +82,15 @@ class Recording:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=timeout_s)
 
-    async def _deliver(self, record: ExperienceRecord) -> None:
+    async def _deliver(
+        self,
+        record: ExperienceRecord,
+        beside: Coroutine[Any, Any, ShadowRun | None] | None = None,
+    ) -> None:
         try:
+            if beside is not None and (shadow := await beside) is not None:
+                execution = {**record.execution, SHADOW: shadow.model_dump(mode="json")}
+                record = replace(record, execution=execution)
             try:
                 await self._write(record)
             except SkillError:  # only then: retrying costs half as much as the call itself

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from policies.types import Decision, QueryFeatures
 from serve_app.answers.types import Answer
-from serve_app.execution.types import StageTrace
+from serve_app.execution.types import ExecutionRequest, StageTrace
 from serve_app.sessions.types import FollowUp
 from skills.types import Caller, Filters, Hit, Missing
 
@@ -47,6 +47,8 @@ class Retrieved:
     """Of a follow-up: how it was searched."""
     live: Mapping[str, float] = field(default_factory=dict)
     """The live numbers that the policy saw."""
+    executed: ExecutionRequest | None = None
+    """What the executor was asked: a shadow arm asks the same with another plan."""
     answer: Answer | None = None
     """Of an answered question; its own `missing` is part of `missing` above."""
 

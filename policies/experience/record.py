@@ -85,8 +85,11 @@ class ExperienceRecord:
 
     @property
     def cost_ms(self) -> float:
-        """What its plan costs: the time it took, and the time that a cached result saved."""
-        return self.total_ms + float(self.execution.get("saved_ms", 0.0))
+        """What its plan costs: the time it took, and the time that a cached result saved. Making
+        an answer of what was found is not its cost.
+        """
+        took_ms = self.timings_ms.get("execute", self.total_ms)
+        return took_ms + float(self.execution.get("saved_ms", 0.0))
 
     def without_text(self) -> "ExperienceRecord":
         """The same record with nothing in it that quotes the query; lengths and counts stay."""

@@ -1,5 +1,6 @@
 """`tactician policies …`: which policies there are, and which one serves."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from policies.errors import PolicyInvalid
+from policies.experience.store import ExperienceStore
+from policies.learning.shadow import regrets
 from policies.registry.registry import Entry, Index, PolicyRegistry
 from serve_app.cli.settings import settings_of
 from serve_app.parts.orchestrator import policy_registry
@@ -60,6 +63,29 @@ def promote(context: typer.Context, version: VersionArgument, reason: ReasonOpti
 def rollback(context: typer.Context, reason: ReasonOption = "") -> None:
     """Let that serve again which served before."""
     _say_what_serves(_registry(context).rollback(reason))
+
+
+@commands.command()
+def regret(
+    context: typer.Context,
+    days: Annotated[float, typer.Option(min=0.01, help="How far back.")] = 7,
+) -> None:
+    """What plans that ran in the shadow would have earned more than what was served."""
+    store = ExperienceStore(settings_of(context).config.experience_url)
+    until = datetime.now(UTC)
+    try:
+        found = regrets(store.iterate(until - timedelta(days=days), until))
+    finally:
+        store.close()
+    table = Table("plan", "runs", "same passages", "more time", "labels", "reward less the served")
+    for one in found:
+        d = one.difference
+        shown = f"{d.mean:+.4f} [{d.low:+.4f}, {d.high:+.4f}]" if d else "too few"
+        numbers = str(one.num_runs), f"{one.overlap:.0%}", f"{one.more_ms:+.0f} ms"
+        table.add_row(one.plan, *numbers, str(one.num_labels), shown)
+    console.print(table)
+    if not found:
+        console.print("no shadow arm has run: policy.shadow_share is their share of the requests")
 
 
 @commands.command()
