@@ -123,7 +123,15 @@ async def warm_up(
     )
     if keep is not None:
         matrix.save(keep)
-    trained = train_on_replay(matrix, incumbent(config), search, settings, source="warmup")
+    kinds = {f"{collection}/{query.id}": str(query.kind) for query in made}
+    trained = train_on_replay(
+        matrix,
+        incumbent(config),
+        search,
+        settings,
+        source="warmup",
+        kind_of=lambda request: kinds[request.request_id],
+    )
     return WarmedUp(tuple(made), num_reworded, matrix, trained)
 
 

@@ -1,6 +1,6 @@
 """Whether a trained policy may be published: held against the incumbent on later requests."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,6 +15,7 @@ from policies.policy import Policy
 from policies.replay.matrix import ReplayMatrix
 from policies.types import DecisionRequest, Intent
 
+_MIN_OF_KIND = 10
 _MIN_OF_INTENT = 50
 """Requests of an intent before it has an estimate of its own."""
 
@@ -103,9 +104,18 @@ def judge_replay(
     incumbent: Policy,
     unseen: ReplayMatrix,
     settings: PublicationSettings | None = None,
+    kind_of: Callable[[DecisionRequest], str] | None = None,
 ) -> Judgement:
     """Hold a candidate against the incumbent on queries for which every plan's outcome is known:
     nothing is estimated but the mean over other queries of the same kind.
+
+    Args:
+        candidate: what may be published.
+        incumbent: what serves now.
+        unseen: queries that training has not seen.
+        settings: what it must show.
+        kind_of: where the queries are of kinds of which any may be like what users ask, it must
+            not lose on one of them.
     """
     settings = settings or PublicationSettings()
     if len(unseen) < settings.min_requests:
@@ -118,6 +128,8 @@ def judge_replay(
     intents = np.array([request.features.intent.value for request in requests])
     found = _of_mean(gain, settings)
     refusals = [_not_clear(found, settings)] if found.low <= settings.must_gain else []
+    if kind_of is not None:
+        refusals += _losses(gain, np.array([kind_of(request) for request in requests]))
     return Judgement(
         refusals=tuple(refusals),
         estimates={"replay": found},
@@ -207,6 +219,16 @@ def _not_clear(gain: Estimate, settings: PublicationSettings) -> str:
         f"gain of {gain.value:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}] over the incumbent "
         f"does not clear {settings.must_gain:g}"
     )
+
+
+def _losses(gain: np.ndarray, kinds: np.ndarray) -> list[str]:
+    """Kinds of queries on which a policy loses, where there are enough to tell."""
+    found = []
+    for kind in np.unique(kinds):
+        mean, count = float(gain[kinds == kind].mean()), int((kinds == kind).sum())
+        if mean < 0 and count >= _MIN_OF_KIND:
+            found.append(f"loses {-mean:.4f} on {count} queries of kind {kind}")
+    return found
 
 
 def _priced(later: RewardedLog, plans: Sequence[str], settings: PublicationSettings) -> Logged:

@@ -1,6 +1,6 @@
 """From experience, or a replay, to a judged policy: what trains does not judge."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -14,6 +14,7 @@ from policies.learning.search import Scored, Search, SearchSettings, best
 from policies.policy import Policy
 from policies.registry.card import CardCandidate, CardEstimate, PolicyCard
 from policies.replay.matrix import ReplayMatrix
+from policies.types import DecisionRequest
 
 
 class TrainSettings(BaseModel):
@@ -82,8 +83,17 @@ def train_on_replay(
     settings: TrainSettings | None = None,
     *,
     source: str = "replay",
+    kind_of: Callable[[DecisionRequest], str] | None = None,
 ) -> Trained:
     """As `train`, where every plan's outcome is known: half of the queries, by hash, judge.
+
+    Args:
+        matrix: what every plan earns.
+        incumbent: what serves now.
+        search: how candidates are scored.
+        settings: grid, what publication asks.
+        source: kept on the card.
+        kind_of: see `judge_replay`.
 
     Raises:
         PolicyInvalid: too little to learn from.
@@ -93,7 +103,7 @@ def train_on_replay(
     training = seen.training()
     scored = search(training, settings.search.candidates())
     fitted = fit(training, best(scored).candidate.settings)
-    judgement = judge_replay(fitted.policy, incumbent, unseen, _priced(settings))
+    judgement = judge_replay(fitted.policy, incumbent, unseen, _priced(settings), kind_of)
     card = _card(fitted, scored, judgement, incumbent, source=source)
     card = card.model_copy(update={"num_later": len(unseen)})
     return Trained(fitted.policy, card, judgement, tuple(scored))

@@ -24,8 +24,8 @@ MIN_JUDGING = 50
 """Made queries that judge, at least: nothing is estimated from propensities here."""
 
 MUST_GAIN = 0.02
-"""Made queries repeat the words of the corpus, which flatters keyword search. A small lead is no
-reason."""
+"""Made queries repeat the words of the corpus, which flatters keyword search: a small lead is no
+reason, and neither is one that holds for some kinds of them only."""
 
 console = Console(highlight=False)
 

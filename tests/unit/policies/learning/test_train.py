@@ -1,5 +1,6 @@
 from datetime import timedelta
 
+import numpy as np
 import pytest
 
 from policies.errors import PolicyInvalid
@@ -120,3 +121,21 @@ def test_a_replay_refuses_what_is_no_better_and_what_is_too_little():
     (few,) = judge_replay(policy, INCUMBENT, replay(100, 0.6)).refusals
     assert "does not clear" in same
     assert "300 are needed" in few
+
+
+def test_a_gain_that_some_kinds_of_queries_show_and_others_lose_is_refused():
+    policy, _ = trained()
+    matrix = replay(600, 0.6)
+    chosen = policy.choose(list(matrix.requests), np.random.default_rng(0))
+    rows = np.arange(len(matrix))
+    column = [PLANS.index(decision.plan) for decision in chosen]
+    lost = matrix.rewards[rows, column] < matrix.rewards[:, 0]
+    ids = {r.request_id for r, less in zip(matrix.requests, lost, strict=True) if less}
+    judgement = judge_replay(
+        policy,
+        INCUMBENT,
+        matrix,
+        kind_of=lambda request: "cloze" if request.request_id in ids else "title",
+    )
+    (refusal,) = judgement.refusals
+    assert "of kind cloze" in refusal
