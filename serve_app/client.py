@@ -59,6 +59,10 @@ class TacticianClient:
         """The whole decision chain of an earlier request."""
         return self._get(f"/v1/requests/{request_id}")
 
+    def why_not(self, request_id: str, passage_or_document_id: str) -> dict[str, Any]:
+        """Which stage of an earlier request lost a passage or document."""
+        return self._post("/v1/why_not", {"request_id": request_id, "id": passage_or_document_id})
+
     def get(self, path: str) -> dict[str, Any]:
         """Any other resource, e.g. `/v1/collections`."""
         return self._get(path)

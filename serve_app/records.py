@@ -47,6 +47,7 @@ def _executed(request: RetrieveRequest, retrieved: Retrieved) -> dict[str, objec
     executed: dict[str, object] = {
         "stages": retrieved.stages,
         "caller": scope_of(request.caller),
+        "asked": {"top_k": request.top_k, "filters": request.filters},
     }
     if retrieved.session is not None:
         executed["session"] = retrieved.session

@@ -9,6 +9,9 @@ from typing import Any
 from policies.types import Decision, QueryFeatures
 from skills.types import Missing
 
+_QUOTES = frozenset({"session", "asked"})
+"""Parts of an execution that may quote what was asked."""
+
 
 class RequestKind(StrEnum):
     """What was asked for."""
@@ -100,7 +103,7 @@ class ExperienceRecord:
         return replace(
             self,
             query=None,
-            execution={n: v for n, v in self.execution.items() if n != "session"},
+            execution={n: v for n, v in self.execution.items() if n not in _QUOTES},
             features=replace(self.features, **blank),
             decision=replace(self.decision, reason=""),
             missing=tuple(Missing(m.reason, "", "") for m in self.missing),

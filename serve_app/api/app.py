@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from fastapi.responses import FileResponse
 from fastapi_offline import FastAPIOffline
 
-from serve_app.api import catalog, health, history, problems, retrieval
+from serve_app.api import catalog, health, history, problems, retrieval, why_not
 from serve_app.api.authentication import Authentication
 from serve_app.api.body_limit import BodyLimit
 from serve_app.callers import KeyRing
@@ -54,6 +54,7 @@ def build_api(gateway: Gateway, config: TacticianConfig, registry: SkillRegistry
     app.add_middleware(Authentication, ring=KeyRing(config.callers.keys))  # outermost: added last
     app.include_router(retrieval.router(gateway, config))
     app.include_router(history.router(gateway))
+    app.include_router(why_not.router(gateway))
     app.include_router(catalog.router(gateway, registry))
     app.include_router(health.router(gateway))
 

@@ -1,4 +1,4 @@
-"""`tactician ask`, `retrieve`, `explain`."""
+"""`tactician ask`, `retrieve`, `explain`, `why-not`."""
 
 import json
 from typing import Annotated, Any
@@ -26,6 +26,7 @@ def register(app: typer.Typer) -> None:
     app.command()(ask)
     app.command()(retrieve)
     app.command()(explain)
+    app.command()(why_not)
 
 
 def ask(
@@ -77,6 +78,18 @@ def explain(
     with settings_of(context).client() as client:
         response = client.request(request_id)
     _print(response, as_json, show.experience)
+
+
+def why_not(
+    context: typer.Context,
+    request_id: Annotated[str, typer.Argument(help="As a response gave it.")],
+    wanted: Annotated[str, typer.Argument(metavar="ID", help="Of a passage or a document.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Say which stage of an earlier request lost a passage or document."""
+    with settings_of(context).client() as client:
+        response = client.why_not(request_id, wanted)
+    _print(response, as_json, show.why_not)
 
 
 def _filters(given: list[str] | None) -> dict[str, Any] | None:

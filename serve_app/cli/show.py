@@ -92,6 +92,21 @@ def experience(console: Console, response: Response) -> None:
         console.print(f"signal {signal['kind']} {signal['value']:g}  [dim]{signal['at']}[/]")
 
 
+def why_not(console: Console, response: Response) -> None:
+    """Which stage lost a passage, and its rank in every arm."""
+    console.print(f"[bold]{response['outcome']}[/]  {escape(response['detail'])}")
+    steps = Table("stage", "skill", "outcome", "rank", "passes on", "detail")
+    for step in response["steps"]:
+        name = step["skill"] + (f" ({step['group']})" if step["group"] else "")
+        rank, top_k = str(step["rank"] or ""), str(step["top_k"] or "")
+        steps.add_row(
+            str(step["stage"]), escape(name), step["outcome"], rank, top_k, escape(step["detail"])
+        )
+    if steps.row_count:
+        console.print(steps)
+    console.print(f"[dim]index version {response['index_version']}[/]")
+
+
 def _shortened(text: str, most: int = 240) -> str:
     flat = " ".join(text.split())
     return flat if len(flat) <= most else flat[: most - 1] + "…"

@@ -19,8 +19,9 @@ from serve_app.execution.stage import Progress, SkillTarget, StageRun
 from serve_app.execution.types import Execution, ExecutionRequest
 from serve_app.execution.wellness import Wellness
 from skills.dedup import Deduplicated, Limits, deduplicate
+from skills.errors import SkillUnavailable
 from skills.manifest import SkillManifest
-from skills.skill import SkillRequest
+from skills.skill import SkillKind, SkillRequest, SkillResult
 from skills.types import Dropped, Hit, Missing, MissingReason, SubQuery
 
 
@@ -48,6 +49,24 @@ class Executor:
     def skills(self) -> frozenset[str]:
         """The skills that plans may call, whether they work now or not."""
         return frozenset(self._targets)
+
+    def kind(self, skill: str) -> SkillKind | None:
+        """What a skill does; None when it does not run here."""
+        return self._manifests[skill].kind if skill in self._manifests else None
+
+    def of_kind(self, kind: SkillKind) -> tuple[str, ...]:
+        """The skills of a kind whose answers depend on the index alone."""
+        return tuple(name for name, m in self._manifests.items() if m.kind is kind and m.cacheable)
+
+    async def ask(self, skill: str, request: SkillRequest, deadline: Deadline) -> SkillResult:
+        """One call of one skill, outside a plan.
+
+        Raises:
+            SkillError: as the skill does; SkillUnavailable when it does not run here.
+        """
+        if skill not in self._targets:
+            raise SkillUnavailable(skill, "is not running")
+        return await self._targets[skill].call(request, deadline)
 
     def is_cacheable(self, plan: Plan) -> bool:
         """Whether the plan gives the same on the same index version."""

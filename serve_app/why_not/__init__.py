@@ -1,0 +1,1 @@
+"""Why a response does not hold a passage: which stage lost it."""
