@@ -26,7 +26,8 @@ class IngestRequest:
     encoders: Mapping[str, str] = field(default_factory=lambda: {"dense": "default"})
     """Vector name to the name of the encoder that makes it."""
     stores: tuple[str, ...] = ("default",)
-    """Names of the stores that are written; a version is current only when all have it."""
+    """Names of the stores that are written, see `ingest.sinks`: the first one says which version is
+    current, and a version is current only when all have it."""
     execution: Execution = "auto"
     """`auto` takes Ray when the work is worth its start."""
     dry_run: bool = False

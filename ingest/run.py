@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal
 
 import pyarrow as pa
 
@@ -17,11 +17,12 @@ from ingest.known import KnownDocuments
 from ingest.ledger import Ledger
 from ingest.plan import Plan, is_settled, plan
 from ingest.request import IngestRequest, IngestSummary, OnProgress, Progress
+from ingest.sinks import open_writer
 from ingest.sources.opening import check_source, open_source
 from ingest.spool import Spool
 from ingest.status import recorded
 from skills.resources import Resources
-from skills.stores.store import IndexWriter, WritableStore
+from skills.stores.store import IndexWriter
 
 _RAY_PAYS_ABOVE_BYTES = 4 * 1024 * 1024
 """Ray costs about nine seconds to start on two cores, in which the same stages embed a megabyte of
@@ -45,6 +46,7 @@ def run(
     Raises:
         IngestRejected: a source does not exist, or the request cannot be served.
         SourceUnavailable: a source cannot be listed.
+        SinkFailed: one of several stores did not take the passages.
         SkillError: a store or an encoder is misconfigured, down, or busy with another writer.
     """
     built = resources if resources is not None else Resources(request.resources)
@@ -79,12 +81,7 @@ def _writer(request: IngestRequest, resources: Resources) -> IndexWriter:
         name: (resources.encoder(e).id, resources.encoder(e).dim)
         for name, e in request.encoders.items()
     }
-    if len(request.stores) != 1:
-        raise IngestRejected("stores", "exactly one store can be written in one run")
-    store = resources.store(request.stores[0])
-    if not hasattr(store, "writer"):
-        raise IngestRejected("stores", f"{request.stores[0]!r} cannot be written to")
-    return cast("WritableStore", store).writer(request.collection, vectors)
+    return open_writer(resources, request.stores, request.collection, vectors)
 
 
 def _settings(request: IngestRequest) -> str:

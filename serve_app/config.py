@@ -109,6 +109,16 @@ class PolicySettings(_Settings):
     of the policy, and the plan takes it over."""
 
 
+class IngestSettings(_Settings):
+    """What ingestion writes."""
+
+    stores: tuple[str, ...] = Field(default=("default",), min_length=1)
+    """Names of the stores; the first one says which version is current, and a version is current
+    only when all have it."""
+    encoders: dict[str, str] = Field(default_factory=lambda: {"dense": "default"})
+    """Vector name to the name of the encoder that makes it; all in one pass."""
+
+
 class TacticianConfig(_Settings):
     """Everything a running service is made of; the argument of the application builder."""
 
@@ -138,6 +148,7 @@ class TacticianConfig(_Settings):
     generator: Component = Component(class_path="serve_app.answers.extractive.ExtractiveReader")
     experience: ExperienceSettings = ExperienceSettings()
     policy: PolicySettings = PolicySettings()
+    ingest: IngestSettings = IngestSettings()
     seed: int | None = None
     """Of the policy's random generator; None seeds from the system."""
 

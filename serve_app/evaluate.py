@@ -6,7 +6,7 @@ import time
 import uuid
 from pathlib import Path
 
-from ingest.request import IngestRequest, IngestSummary, OnProgress
+from ingest.request import IngestSummary, OnProgress
 from ingest.run import run as run_ingest
 from policies.evaluation.dataset import Dataset, EvaluationQuery
 from policies.evaluation.evaluate import EvaluationSettings, PlanRun, Progress, evaluate
@@ -17,6 +17,7 @@ from serve_app.deadline import Deadline
 from serve_app.execution.types import ExecutionRequest
 from serve_app.gateway import Gateway
 from serve_app.graph import local_gateway
+from serve_app.ingestion import ingest_request
 from skills.errors import RequestInvalid, SkillFailed
 from skills.registry import SkillRegistry
 from skills.resources import load_class
@@ -49,7 +50,7 @@ async def ensure_indexed(
         await gateway.collections.info(collection)
     except RequestInvalid:
         corpus = str(folder / "corpus.jsonl")
-        return run_ingest(IngestRequest((corpus,), collection, config.resources), progress)
+        return run_ingest(ingest_request(config, [corpus], collection), progress)
     return None
 
 

@@ -6,13 +6,13 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from ingest.request import IngestRequest
 from ingest.run import run as run_ingest
 from serve_app.cli import show
 from serve_app.cli.ingest import ingesting, show_summary
 from serve_app.cli.service import listening, where_it_lives
 from serve_app.cli.settings import settings_of
 from serve_app.client import TacticianClient
+from serve_app.ingestion import ingest_request
 from serve_app.samples import DOCUMENTS, QUESTIONS
 from serve_app.service import Service
 
@@ -35,9 +35,7 @@ def demo(
     started = time.monotonic()
     config = listening(settings_of(context).config, None, port)
     with ingesting("ingesting the sample corpus") as progress:
-        summary = run_ingest(
-            IngestRequest((str(DOCUMENTS),), COLLECTION, config.resources), progress
-        )
+        summary = run_ingest(ingest_request(config, [str(DOCUMENTS)], COLLECTION), progress)
     show_summary(summary)
     service = Service(config)
     try:

@@ -22,6 +22,7 @@ from ingest.run import run as run_ingest
 from ingest.status import RunStatus, read_status
 from ingest.watching import WatchSettings, due
 from serve_app.cli.settings import CollectionOption, settings_of
+from serve_app.ingestion import ingest_request
 from skills.errors import SkillError
 from skills.resources import Resources
 
@@ -72,7 +73,7 @@ def run(
 ) -> None:
     """Ingest sources (the word `run` may be left out); running it twice changes nothing."""
     config = settings_of(context).config
-    request = IngestRequest(tuple(sources), collection, config.resources, dry_run=dry_run)
+    request = ingest_request(config, sources, collection, dry_run=dry_run)
     if watch:
         _watch(request, WatchSettings(settle_s=settle_s, every_s=every_s))
         return
@@ -122,7 +123,7 @@ def retry(context: typer.Context, collection: CollectionOption) -> None:
 
 
 def _request(context: typer.Context, collection: str) -> IngestRequest:
-    return IngestRequest((), collection, settings_of(context).config.resources)
+    return ingest_request(settings_of(context).config, (), collection)
 
 
 def _watch(request: IngestRequest, settings: WatchSettings) -> None:

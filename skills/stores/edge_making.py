@@ -34,6 +34,7 @@ from skills.stores.fields import FieldKind
 from skills.stores.index_version import VectorSpace, VersionRecord, check_vectors, new_version
 from skills.stores.passage_payload import CONTENT_HASH, DOCUMENT, SPARSE
 from skills.stores.qdrant_writer import PassagePoint, SparseTerms
+from skills.stores.store import Followed
 from skills.stores.version_directory import Pin, VersionDirectory, copy_version
 
 _PAGE = 1000
@@ -52,7 +53,11 @@ class EdgeVersionInMaking:
     """Holds the collection's writer lock for as long as it is open."""
 
     def __init__(
-        self, directory: VersionDirectory, spaces: Mapping[str, VectorSpace], index_from: int
+        self,
+        directory: VersionDirectory,
+        spaces: Mapping[str, VectorSpace],
+        index_from: int,
+        followed: Followed | None = None,
     ) -> None:
         """Take the lock.
 
@@ -60,6 +65,7 @@ class EdgeVersionInMaking:
             directory: of the collection.
             spaces: its vectors.
             index_from: passages from which a vector graph is built.
+            followed: the version of another store that this one goes with.
 
         Raises:
             RequestInvalid: the collection was made with other vectors.
@@ -72,15 +78,16 @@ class EdgeVersionInMaking:
         with contextlib.ExitStack() as held:
             held.enter_context(directory.writing())
             current = directory.current
-            self._pin = directory.pin(current) if current else None
+            base = followed.base if followed else current
+            self._pin = directory.pin(base) if base else None
             self._base = _read_record(self._pin) if self._pin else None
             if self._base:
                 check_vectors(self.collection, spaces, self._base.vectors)
-            self._kept = {current, self._base.previous} if self._base else {current}
+            self._kept = {current, base, self._base.previous if self._base else ""}
             directory.sweep(self._kept)
             self._before = EdgeShard.load(str(self._pin.path / SHARD)) if self._pin else None
             self._held: contextlib.ExitStack | None = held.pop_all()
-        self._version = new_version(current)
+        self._version = followed.version if followed else new_version(current)
 
     @property
     def collection(self) -> str:

@@ -37,7 +37,14 @@ from skills.stores.passage_json import decode_passage
 from skills.stores.passage_payload import PASSAGE, point_id
 from skills.stores.rankings import check_search
 from skills.stores.remote_versions import RemoteVersions, physical
-from skills.stores.store import CollectionInfo, IndexWriter, KeywordSearch, Ranking
+from skills.stores.store import (
+    CollectionInfo,
+    Followed,
+    IndexWriter,
+    KeywordSearch,
+    Ranking,
+    VersionWriter,
+)
 from skills.types import Caller, Hit, Passage
 
 _MOST_HITS = 10_000
@@ -139,6 +146,16 @@ class ElasticsearchStore:
                 "vectors", "Elasticsearch keeps words only: pair it with a store of vectors"
             )
         return self.writer_of(collection)
+
+    def follower(
+        self,
+        collection: str,
+        vectors: Mapping[str, tuple[str, int]],
+        multi: Collection[str],
+        followed: Followed,
+    ) -> VersionWriter:
+        """Open the version that another store is making; it keeps the words and no vectors."""
+        return self.writer_of(collection, followed.version, followed.base)
 
     def writer_of(
         self, collection: str, version: str = "", base: str | None = None

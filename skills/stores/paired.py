@@ -28,32 +28,10 @@ from skills.stores.store import (
     Ranking,
     VectorSearch,
     VectorStore,
+    VersionWriter,
     WritableStore,
 )
 from skills.types import Caller, Passage
-
-
-class VersionWriter(IndexWriter, Protocol):
-    """A writer that can go step by step with another one."""
-
-    @property
-    def version(self) -> str:
-        """The name of the version in the making."""
-        ...
-
-    @property
-    def base_version(self) -> str:
-        """The version it started from, empty for none."""
-        ...
-
-    @property
-    def is_changed(self) -> bool:
-        """Whether `commit` would make a new version."""
-        ...
-
-    def commit(self, *, anyway: bool = False) -> CollectionInfo:
-        """As `IndexWriter.commit`; `anyway` makes the version without changes too."""
-        ...
 
 
 class WordStore(KeywordStore, Protocol):

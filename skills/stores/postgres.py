@@ -35,9 +35,11 @@ from skills.stores.rankings import check_search, check_vector
 from skills.stores.store import (
     CollectionInfo,
     FieldSummary,
+    Followed,
     IndexWriter,
     Ranking,
     VectorSearch,
+    VersionWriter,
 )
 from skills.types import Caller, Hit, Passage, Scalar
 
@@ -171,6 +173,21 @@ class PostgresStore:
         if multi:
             raise RequestInvalid("vectors", f"PostgreSQL cannot hold multi-vectors: {list(multi)}")
         return PostgresIndexWriter(self._postgres, collection, vector_spaces(vectors, ()))
+
+    def follower(
+        self,
+        collection: str,
+        vectors: Mapping[str, tuple[str, int]],
+        multi: Collection[str],
+        followed: Followed,
+    ) -> VersionWriter:
+        """Open the version that another store is making, with the vectors that can be kept here;
+        see `writer`.
+        """
+        check_name(collection)
+        kept = {name: about for name, about in vectors.items() if name not in multi}
+        spaces = vector_spaces(kept, ())
+        return PostgresIndexWriter(self._postgres, collection, spaces, followed)
 
     async def _names(self, connection: Any) -> list[str]:
         rows = await connection.execute(

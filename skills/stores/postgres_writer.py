@@ -17,7 +17,7 @@ from skills.stores.index_version import (
 from skills.stores.passage_json import encode_passage
 from skills.stores.postgres_connection import VERSION_TABLE, Postgres, quoted
 from skills.stores.postgres_filters import sound, stored_fields
-from skills.stores.store import CollectionInfo, IndexedPassage
+from skills.stores.store import CollectionInfo, Followed, IndexedPassage
 from skills.stores.version_summary import VersionSummary, checked_vectors
 
 _BATCH = 500
@@ -42,9 +42,19 @@ class PostgresIndexWriter:
     """One new version. Holds an advisory lock, which goes with its connection."""
 
     def __init__(
-        self, postgres: Postgres, collection: str, spaces: Mapping[str, VectorSpace]
+        self,
+        postgres: Postgres,
+        collection: str,
+        spaces: Mapping[str, VectorSpace],
+        followed: Followed | None = None,
     ) -> None:
         """Take the lock.
+
+        Args:
+            postgres: the server.
+            collection: its name.
+            spaces: its vectors.
+            followed: the version of another store that this one goes with.
 
         Raises:
             RequestInvalid: the collection was made with other vectors.
@@ -60,13 +70,28 @@ class PostgresIndexWriter:
         try:
             with postgres.translated():
                 self._lock()
-                self._base = self._read_base()
+                self._base = self._read_version(followed.base) if followed else self._read_base()
             if self._base is not None:
                 check_vectors(collection, spaces, self._base.vectors)
         except BaseException:
             self._connection.close()
             raise
-        self._version = new_version(self._base.info.version if self._base else "")
+        self._version = followed.version if followed else new_version(self.base_version)
+
+    @property
+    def version(self) -> str:
+        """The name of the version in the making."""
+        return self._version
+
+    @property
+    def base_version(self) -> str:
+        """The version it started from, empty for none."""
+        return self._base.info.version if self._base else ""
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether `commit` would make a new version."""
+        return self._base is None or self._is_made
 
     def documents(self) -> Mapping[str, str]:
         """Document id to content hash, of the version it started from. All passages of a document
@@ -151,11 +176,11 @@ class PostgresIndexWriter:
                     gone,
                 )
 
-    def commit(self) -> CollectionInfo:
+    def commit(self, *, anyway: bool = False) -> CollectionInfo:
         """Make the version durable and current in one transaction. Without changes the old version
-        stays.
+        stays, unless a new one is wanted `anyway`.
         """
-        if self._base is not None and not self._is_made:
+        if self._base is not None and not (self._is_made or anyway):
             self.abort()
             return self._base.info
         with self._postgres.translated():
@@ -196,6 +221,14 @@ class PostgresIndexWriter:
             f"SELECT record FROM {schema}.current JOIN {schema}.versions "  # noqa: S608
             "USING (collection, version) WHERE collection = %s",
             [self._collection],
+        ).fetchone()
+        return VersionRecord.read(found[0], self._collection) if found else None
+
+    def _read_version(self, version: str) -> VersionRecord | None:
+        found = self._connection.execute(
+            f"SELECT record FROM {quoted(self._schema)}.versions "  # noqa: S608
+            "WHERE collection = %s AND version = %s",
+            [self._collection, version],
         ).fetchone()
         return VersionRecord.read(found[0], self._collection) if found else None
 

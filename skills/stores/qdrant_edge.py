@@ -35,7 +35,7 @@ from skills.stores.condition_filters import ConditionFilters
 from skills.stores.conditions import Access, Span, resolve
 from skills.stores.edge_making import EdgeVersionInMaking
 from skills.stores.edge_versions import EdgeVersions, OpenVersion
-from skills.stores.index_version import vector_spaces
+from skills.stores.index_version import VectorSpace, vector_spaces
 from skills.stores.passage_payload import SPARSE, point_id
 from skills.stores.qdrant_writer import QdrantIndexWriter
 from skills.stores.rankings import (
@@ -48,11 +48,13 @@ from skills.stores.rankings import (
 )
 from skills.stores.store import (
     CollectionInfo,
+    Followed,
     IndexWriter,
     KeywordSearch,
     Ranking,
     Search,
     VectorSearch,
+    VersionWriter,
 )
 from skills.types import Caller, Passage
 
@@ -183,13 +185,28 @@ class QdrantEdgeStore:
             RequestInvalid: bad name, or vectors that the collection was not made with.
             SkillRejected: another process is writing this collection.
         """
-        spaces = vector_spaces(vectors, multi)
-        directory = self._versions.directory(collection)
-        return QdrantIndexWriter(
-            EdgeVersionInMaking(directory, spaces, self._config.index_from),
-            spaces,
-            self._dictionary.current(),
+        return self._writer(collection, vector_spaces(vectors, multi))
+
+    def follower(
+        self,
+        collection: str,
+        vectors: Mapping[str, tuple[str, int]],
+        multi: Collection[str],
+        followed: Followed,
+    ) -> VersionWriter:
+        """Open the version that another store is making; see `writer`."""
+        return self._writer(collection, vector_spaces(vectors, multi), followed)
+
+    def _writer(
+        self,
+        collection: str,
+        spaces: Mapping[str, VectorSpace],
+        followed: Followed | None = None,
+    ) -> QdrantIndexWriter:
+        making = EdgeVersionInMaking(
+            self._versions.directory(collection), spaces, self._config.index_from, followed
         )
+        return QdrantIndexWriter(making, spaces, self._dictionary.current())
 
     def _nearest(self, opened: OpenVersion, search: VectorSearch) -> Any:
         check_vector(search, opened.record.vectors)

@@ -18,6 +18,7 @@ from skills.stores.bm25 import Bm25Terms
 from skills.stores.condition_filters import ConditionFilters
 from skills.stores.conditions import Access, Span, resolve
 from skills.stores.index_version import (
+    VectorSpace,
     VersionRecord,
     check_name,
     vector_spaces,
@@ -38,11 +39,13 @@ from skills.stores.remote_versions import RemoteVersions, physical
 from skills.stores.server_making import ServerVersionInMaking, read_record
 from skills.stores.store import (
     CollectionInfo,
+    Followed,
     IndexWriter,
     KeywordSearch,
     Ranking,
     Search,
     VectorSearch,
+    VersionWriter,
 )
 from skills.types import Caller, Passage
 
@@ -159,10 +162,27 @@ class QdrantServerStore:
             RequestInvalid: bad name, or vectors that the collection was not made with.
             SkillRejected: another process is writing this collection.
         """
+        return self._writer(collection, vector_spaces(vectors, multi))
+
+    def follower(
+        self,
+        collection: str,
+        vectors: Mapping[str, tuple[str, int]],
+        multi: Collection[str],
+        followed: Followed,
+    ) -> VersionWriter:
+        """Open the version that another store is making; see `writer`."""
+        return self._writer(collection, vector_spaces(vectors, multi), followed)
+
+    def _writer(
+        self,
+        collection: str,
+        spaces: Mapping[str, VectorSpace],
+        followed: Followed | None = None,
+    ) -> QdrantIndexWriter:
         check_name(collection)
-        spaces = vector_spaces(vectors, multi)
         making = ServerVersionInMaking(
-            self._api.for_writing(), collection, spaces, self._versions.forget
+            self._api.for_writing(), collection, spaces, self._versions.forget, followed=followed
         )
         return QdrantIndexWriter(making, spaces, self._dictionary.current())
 

@@ -23,6 +23,7 @@ from skills.stores.passage_payload import CONTENT_HASH, DOCUMENT
 from skills.stores.qdrant_api import RECORD, RECORD_POINT, QdrantApi
 from skills.stores.qdrant_writer import PassagePoint, SparseTerms
 from skills.stores.remote_versions import BEAT_EVERY_S, check_lease, physical
+from skills.stores.store import Followed
 
 T = TypeVar("T")
 _BEAT = "beat"
@@ -43,6 +44,7 @@ class ServerVersionInMaking:
         spaces: Mapping[str, VectorSpace],
         published: Callable[[], None],
         clock: Callable[[], float] = time.time,
+        followed: Followed | None = None,
     ) -> None:
         """Take the lock.
 
@@ -52,6 +54,7 @@ class ServerVersionInMaking:
             spaces: its vectors.
             published: called when the current version has changed.
             clock: seconds, for the lock.
+            followed: the version of another store that this one goes with.
 
         Raises:
             RequestInvalid: the collection was made with other vectors.
@@ -64,16 +67,18 @@ class ServerVersionInMaking:
         self._clock = clock
         self._is_open = False
         self._is_made = False
+        self._is_named = False
         self._beaten = 0.0
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         try:
-            self._base = self._run(self._opened())
+            self._base = self._run(self._opened(followed))
         except BaseException:
             self.close()
             raise
-        self._version = new_version(self._base.info.version if self._base else "")
+        before = self._base.info.version if self._base else ""
+        self._version = followed.version if followed else new_version(before)
 
     @property
     def collection(self) -> str:
@@ -157,8 +162,9 @@ class ServerVersionInMaking:
         self._settle()
         written = {RECORD: record.write()}
         self._run(self._api.put(self._own, [PassagePoint(RECORD_POINT, written)]))
-        self._run(self._api.point_to(self._collection, self._own, is_new=self._base is None))
+        self._run(self._api.point_to(self._collection, self._own, is_new=not self._is_named))
         self._is_made = False
+        self._is_named = True
         self._base = record
         self._published()
         self._run(self._swept({self._version, record.previous}))
@@ -189,16 +195,23 @@ class ServerVersionInMaking:
         beat = PassagePoint(RECORD_POINT, {_BEAT: self._beaten})
         await self._api.put(self._lock, [beat])
 
-    async def _opened(self) -> VersionRecord | None:
+    async def _opened(self, followed: Followed | None) -> VersionRecord | None:
         await self._locked()
         await self._beat()
         self._is_open = True
         current = (await self._api.aliases()).get(self._collection)
-        base = await read_record(self._api, current) if current else None
+        self._is_named = current is not None
+        own = await self._there_of(followed) if followed else current
+        base = await read_record(self._api, own) if own else None
         if base is not None:
             check_vectors(self._collection, self._spaces, base.vectors)
-        await self._swept({base.info.version, base.previous} if base else set())
+        kept = {base.info.version, base.previous} if base else set()
+        await self._swept(kept | {(current or "").rpartition("--")[2]})
         return base
+
+    async def _there_of(self, followed: Followed) -> str | None:
+        own = physical(self._collection, followed.base)
+        return own if own in await self._api.names() else None
 
     async def _locked(self) -> None:
         try:

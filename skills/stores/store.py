@@ -165,6 +165,39 @@ class IndexWriter(Protocol):
         ...
 
 
+class VersionWriter(IndexWriter, Protocol):
+    """A writer that can go step by step with those of other stores."""
+
+    @property
+    def version(self) -> str:
+        """The name of the version in the making."""
+        ...
+
+    @property
+    def base_version(self) -> str:
+        """The version it started from, empty for none."""
+        ...
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether `commit` would make a new version."""
+        ...
+
+    def commit(self, *, anyway: bool = False) -> CollectionInfo:
+        """As `IndexWriter.commit`; `anyway` makes the version without changes too."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """The version that another store, which says what is current, is making."""
+
+    version: str
+    base: str
+    """The version that it starts from, empty for none. A store that does not have it starts from
+    nothing."""
+
+
 class WritableStore(Protocol):
     """A store that ingestion can write to."""
 
