@@ -58,10 +58,15 @@ class Deduplicate(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     enabled: bool = True
-    likeness: float = Field(default=1, ge=0.5, le=1)
+    likeness: float = Field(default=0.85, ge=0.5, le=1)
     """Cosine of word counts from which two passages say the same; at 1 only equal texts do."""
     per_document: int = Field(default=0, ge=0)
     """Most passages of one document; 0 means no limit."""
+
+
+EQUAL_ONLY = Deduplicate(likeness=1)
+"""What is left out unless someone says more: judged sets have judgments per document, and of seven
+none loses anything by it. At 0.85 BM25 loses up to 0.007 nDCG@10 on three of them (2026-11)."""
 
 
 class Plan(BaseModel):
@@ -76,7 +81,7 @@ class Plan(BaseModel):
     """Skills that the plan can do without (`skip`). The default is `fail`: without the skill the
     plan is no candidate."""
     deduplicate: Deduplicate | None = None
-    """Instead of what the service says."""
+    """Instead of what the service says; `{}` also leaves out near-duplicates."""
     cost_hint_ms: float = Field(gt=0)
     """Expected latency until there is a measured one."""
 

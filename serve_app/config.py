@@ -15,7 +15,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from policies.modes import Mode
-from policies.plan import Deduplicate
+from policies.plan import EQUAL_ONLY, Deduplicate
 from serve_app.callers import CallerSettings
 from serve_app.execution.breaker import BreakerSettings
 from serve_app.execution.cache import CacheSettings
@@ -129,7 +129,7 @@ class TacticianConfig(_Settings):
     callers: CallerSettings = CallerSettings()
     parts: Parts = Parts()
     breakers: BreakerSettings = BreakerSettings()
-    deduplication: Deduplicate = Deduplicate()
+    deduplication: Deduplicate = EQUAL_ONLY
     """Of plans that do not say it themselves."""
     results: CacheSettings = CacheSettings()
     """Results that are given again; not to be confused with `cache`, which holds models."""

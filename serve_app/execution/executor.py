@@ -10,7 +10,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from policies.plan import Deduplicate, Plan
+from policies.plan import EQUAL_ONLY, Deduplicate, Plan
 from serve_app.deadline import Deadline
 from serve_app.execution.breaker import BreakerSettings, GuardedTarget
 from serve_app.execution.first_look import FirstLook, first_look
@@ -36,7 +36,7 @@ class Executor:
         deduplication: Deduplicate | None = None,
     ) -> None:
         self._manifests = dict(manifests)
-        self._deduplication = deduplication or Deduplicate()
+        self._deduplication = deduplication or EQUAL_ONLY
         settings = breakers or BreakerSettings()
         self._targets = {
             name: GuardedTarget(name, target, checked, settings, manifests[name].timeout_ms)

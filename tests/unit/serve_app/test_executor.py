@@ -279,7 +279,7 @@ TWICE = SkillResult(
     hits=(
         Hit(Passage("a", "d1", "net sales rose to four units"), 4),
         Hit(Passage("b", "d1", "net sales rose to  FOUR units"), 3),
-        Hit(Passage("c", "d1", "the boiler was replaced in May"), 2),
+        Hit(Passage("c", "d1", "net sales rose to four units then"), 2),
         Hit(Passage("d", "d2", "deliveries are late"), 1),
     )
 )
@@ -294,7 +294,12 @@ async def test_a_passage_that_says_the_same_as_another_makes_place_for_the_next(
 
 @pytest.mark.parametrize(
     ("says", "left"),
-    [({"per_document": 1}, ["a", "d"]), ({"enabled": False}, ["a", "b", "c", "d"])],
+    [
+        ({}, ["a", "d"]),
+        ({"likeness": 1}, ["a", "c", "d"]),
+        ({"per_document": 1}, ["a", "d"]),
+        ({"enabled": False}, ["a", "b", "c", "d"]),
+    ],
 )
 async def test_a_plan_says_itself_what_is_too_much_of_the_same(says, left):
     told = plan(["keyword"]).model_copy(update={"deduplicate": Deduplicate(**says)})
