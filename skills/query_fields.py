@@ -3,7 +3,7 @@
 import datetime
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -17,14 +17,17 @@ from skills.dated_fields import (
 )
 from skills.errors import RequestInvalid, SkillError
 from skills.gazetteer import NEVER_FILTERED, Gazetteer, Name, grouped, is_common
-from skills.language import asks_for_latest, dates
+from skills.language import asks_for_latest, dates, folded
 from skills.number_fields import number_reasons
 from skills.skill import SkillRequest
 from skills.stores.store import CollectionInfo, FieldSummary, KeywordSearch, KeywordStore
-from skills.types import Condition, Filters, Scalar
+from skills.types import Caller, Condition, Filters, Scalar
 
 _COLLECTIONS_KEPT = 64
 _PERIODS_TRIED = 12
+_TOO_MANY = "*"
+"""Stands for more values than a collection lists."""
+_GUARDS = frozenset({"tenant", "allowed_roles", "sensitive_flag"})
 
 
 class FieldChoice(BaseModel):
@@ -50,6 +53,8 @@ class QueryFields:
     gazetteer: Gazetteer
     dated: tuple[DatedField, ...]
     numeric: tuple[FieldSummary, ...]
+    guards: Mapping[str, frozenset[Scalar]]
+    """Values of the fields that decide who reads a passage."""
 
     @classmethod
     def of(cls, info: CollectionInfo, choices: Sequence[FieldChoice]) -> "QueryFields":
@@ -59,18 +64,38 @@ class QueryFields:
         taken = {field.name for field in dated}
         named = [summary for summary in allowed if summary.name not in taken]
         numeric = tuple(summary for summary in named if summary.kind == "number")
-        return cls(Gazetteer.of(info, named), dated, numeric)
+        guards = {
+            f.name: frozenset(f.values or (_TOO_MANY,)) for f in info.fields if f.name in _GUARDS
+        }
+        return cls(Gazetteer.of(info, named), dated, numeric, guards)
 
-    def reasons(self, query: str, today: datetime.date) -> tuple[Reason, ...]:
-        """The conditions that the query's own words give, one a field."""
+    def may_hide_from(self, caller: Caller) -> bool:
+        """Whether the collection may hold passages that the caller must not know of."""
+        return bool(
+            self.guards.get("tenant", frozenset()) - {caller.tenant, ""}
+            or self.guards.get("allowed_roles", frozenset()) - set(caller.roles)
+            or (True in self.guards.get("sensitive_flag", ()) and not caller.clearance)
+        )
+
+    def reasons(
+        self, query: str, today: datetime.date, *, spelled_out: bool = False
+    ) -> tuple[Reason, ...]:
+        """The conditions that the query's own words give, one a field.
+
+        Args:
+            query: what was asked.
+            today: what `last month` counts from.
+            spelled_out: names count only where the query holds the whole value.
+        """
         names = self.gazetteer.names(query)
+        named = _name_reasons(names)
         mentions = [
             date
             for date in dates(query, today)
             if all(date.end <= name.start or date.start >= name.end for name in names)
         ]
         return (
-            *_name_reasons(names),
+            *(_spelled_out(named, query) if spelled_out else named),
             *date_reasons(query, mentions, self.dated, _num_named(names)),
             *number_reasons(query, self.numeric),
         )
@@ -86,6 +111,25 @@ def _name_reasons(names: Sequence[Name]) -> list[Reason]:
         condition = Condition(field, any_of=values) if wanted else Condition(field, none_of=values)
         reasons.append(Reason(condition, said))
     return reasons
+
+
+def _spelled_out(reasons: Sequence[Reason], text: str) -> list[Reason]:
+    """The conditions with only those of their values that the text holds whole."""
+    plain = folded(text)
+
+    def is_said(value: Scalar) -> bool:
+        return folded(str(value)) in plain
+
+    kept = []
+    for reason in reasons:
+        said = replace(
+            reason.condition,
+            any_of=tuple(filter(is_said, reason.condition.any_of)),
+            none_of=tuple(filter(is_said, reason.condition.none_of)),
+        )
+        if said.any_of or said.none_of:
+            kept.append(Reason(said, reason.words))
+    return kept
 
 
 def _num_named(names: Sequence[Name]) -> int:
@@ -124,11 +168,15 @@ class FieldReader:
     ) -> list[Reason]:
         """The conditions that a text gives within a request.
 
-        Fields that the request already filters by are left alone. `latest` and its like are looked
+        Fields that the request already filters by are left alone. Where passages may be hidden
+        from the caller, only values count that the text spells out: completing a name would tell
+        what hidden passages are about. `latest` and its like are looked
         up: the newest period that has anything to say to the text under the other conditions.
         """
         given = {condition.field for condition in request.filters.all_of}
-        reasons = [r for r in fields.reasons(text, today) if r.condition.field not in given]
+        spelled_out = fields.may_hide_from(request.caller)
+        found = fields.reasons(text, today, spelled_out=spelled_out)
+        reasons = [reason for reason in found if reason.condition.field not in given]
         dated = {field.name for field in fields.dated}
         spoken_for = given.union(reason.condition.field for reason in reasons)
         wanted = asks_for_latest(text) and not looks_across_periods(text)

@@ -36,7 +36,7 @@ NEWS = (
     field("author", "keyword", "Sarah Perez", "Kyle Bonn"),
     field("published_at", "time"),
     field("url", "keyword", *(f"https://news.example/{i}" for i in range(900))),
-    field("tenant", "keyword", "Acme", "Globex"),
+    field("tenant", "keyword", "Acme"),
     field("doc_type", "keyword", "Article"),
 )
 LAWS = (

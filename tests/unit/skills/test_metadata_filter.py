@@ -6,7 +6,7 @@ from skills.metadata_filter import MetadataFilterSkill
 from skills.registry import CATALOG
 from skills.resources import load_class
 from skills.skill import SkillRequest
-from skills.types import Condition, Filters
+from skills.types import Caller, Condition, Filters
 from tests.unit.skills.known_fields import (
     FILINGS,
     LAWS,
@@ -78,7 +78,8 @@ async def test_names_and_periods_of_a_query_become_conditions(query, expected):
     ],
 )
 async def test_only_what_is_meant_as_a_name_counts(query, expected):
-    assert expected == await conditions(NEWS, query)
+    reader = Caller(tenant="Acme", clearance=True)
+    assert expected == await conditions(NEWS, query, caller=reader)
 
 
 @pytest.mark.parametrize(
@@ -181,3 +182,27 @@ async def test_a_field_that_many_passages_lack_must_be_asked_for_by_name():
     )
     assert set() == await conditions(fields, "Apple report published in 2022")
     assert {one_of("company", "Apple")} == await conditions(fields, "sales of the company Apple")
+
+
+@pytest.mark.parametrize(
+    ("guards", "caller"),
+    [
+        (field("tenant", "keyword", "acme", "globex"), Caller(tenant="acme", clearance=True)),
+        (field("allowed_roles", "keyword", "board"), Caller(roles=("staff",), clearance=True)),
+        (field("sensitive_flag", "bool", False, True), Caller()),
+        (field("tenant", "keyword", count=90_000), Caller(tenant="acme", clearance=True)),
+    ],
+)
+async def test_no_name_is_completed_from_passages_that_the_caller_may_not_read(guards, caller):
+    names = field("project", "keyword", "Falcon (takeover of Initech)", "Heron")
+    found = await derived((names, guards), "status of Falcon and Heron", caller=caller)
+    assert {one_of("project", "Heron")} == set(found.filters.all_of)
+    assert "Initech" not in str(found)
+
+
+async def test_names_are_completed_for_those_who_may_read_everything():
+    names = field("project", "keyword", "Falcon (takeover of Initech)", "Heron")
+    guards = field("allowed_roles", "keyword", "board")
+    caller = Caller(roles=("board",), clearance=True)
+    found = await conditions((names, guards), "status of Falcon", caller=caller)
+    assert {one_of("project", "Falcon (takeover of Initech)")} == found
