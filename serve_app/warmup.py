@@ -11,7 +11,10 @@ from policies.evaluation.dataset import Dataset, EvaluationQuery
 from policies.evaluation.evaluate import Progress
 from policies.learning.search import Search
 from policies.learning.train import Trained, TrainSettings, train_on_replay
+from policies.plan import known_plans
 from policies.replay.matrix import ReplayMatrix
+from policies.rules import RULES, load_rules
+from policies.warmup.leaning import leaning_more
 from policies.warmup.queries import Kind, MadeQuery, QuerySettings, make_queries
 from policies.warmup.sample import sample_passages
 from serve_app.config import TacticianConfig
@@ -119,6 +122,7 @@ async def warm_up(
         dataset_of(made, collection),
         collection,
         progress,
+        without=_unspoken_for(config, num_reworded / len(made)),
         first_look=config.policy.first_look,
     )
     if keep is not None:
@@ -133,6 +137,14 @@ async def warm_up(
         kind_of=lambda request: kinds[request.request_id],
     )
     return WarmedUp(tuple(made), num_reworded, matrix, trained)
+
+
+def _unspoken_for(config: TacticianConfig, reworded_share: float) -> tuple[str, ...]:
+    """Plans of which these queries say nothing; all can be compared when they were reworded."""
+    if reworded_share > 0.5:
+        return ()
+    plans = known_plans(config.plan_dirs)
+    return leaning_more(plans, load_rules(config.rules_file or RULES, plans).default)
 
 
 def dataset_of(queries: Sequence[MadeQuery], collection: str) -> Dataset:

@@ -65,6 +65,7 @@ def test_the_sample_corpus_makes_a_judged_policy(tmp_path):
     assert 0 == result.exit_code, (result.output, result.exception)
     matrix = ReplayMatrix.load(tmp_path / "replay")
     assert 100 <= len(matrix) <= 120
+    assert {"dense", "hybrid_convex", "hybrid_filtered", "compared"} == set(matrix.plans)
     kinds = {
         request.request_id.removeprefix("samples/").split("-")[0] for request in matrix.requests
     }
