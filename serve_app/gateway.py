@@ -26,6 +26,7 @@ from serve_app.execution.first_look import FirstLook
 from serve_app.execution.results import missing_of, status_of
 from serve_app.execution.types import ExecutionRequest
 from serve_app.execution.wellness import watch
+from serve_app.metrics import Publish, result_samples, skill_samples
 from serve_app.recording import Recording
 from serve_app.records import record_of
 from serve_app.requests import Retrieved, RetrieveRequest
@@ -111,6 +112,8 @@ class Gateway:
         self._shadows = shadows or ShadowArms(0, np.random.default_rng())
         self._running = 0
         self._rng = np.random.default_rng()
+        self.publish: Publish | None = None
+        """Told the gateway's numbers now and then, see `serve_app.metrics`."""
         self.warm = False
         """Whether the warm-up is over; before it first queries may run into timeouts."""
 
@@ -124,7 +127,12 @@ class Gateway:
 
     async def watch(self) -> None:
         """Look after the skills until cancelled."""
-        await watch(lambda: self.graph.executor.wellness, self._a_collection)
+        await watch(lambda: self.graph.executor.wellness, self._a_collection, self._publish)
+
+    def _publish(self) -> None:
+        if self.publish is not None:
+            report, counts = self.graph.executor.wellness.report(), self.graph.results.counts
+            self.publish([*skill_samples(report), *result_samples(counts)])
 
     async def _a_collection(self) -> str:
         infos = await self.collections.collections()

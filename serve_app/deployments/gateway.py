@@ -10,6 +10,7 @@ from ray.serve.handle import DeploymentHandle
 from serve_app.api.app import build_api
 from serve_app.config import TacticianConfig
 from serve_app.deployments.handles import handle_send
+from serve_app.deployments.metrics import RayMetrics
 from serve_app.graph import build_gateway, inline_sends, is_inline, part_names
 from skills.registry import SkillRegistry
 from skills.resources import Resources
@@ -33,6 +34,7 @@ class GatewayDeployment:
         sends = {name: handle_send(name, handle) for name, handle in handles.items()}
         sends |= inline_sends(inline, self._config, resources)
         self._gateway = build_gateway(self._config, registry, resources, sends.__getitem__)
+        self._gateway.publish = RayMetrics().publish
         self._registry = registry
 
     def __serve_build_asgi_app__(self) -> FastAPI:

@@ -120,10 +120,13 @@ class Wellness:
             log.info("probe failed", extra={"skill": name, "why": str(error)})
 
 
-async def watch(current: Callable[[], Wellness], a_collection: ACollection) -> None:
-    """Look after the skills of the current graph until cancelled."""
+async def watch(
+    current: Callable[[], Wellness], a_collection: ACollection, tell: Callable[[], None]
+) -> None:
+    """Look after the skills of the current graph until cancelled, and tell each time."""
     while True:
         current().look(a_collection)
+        tell()
         await asyncio.sleep(TICK_S)
 
 

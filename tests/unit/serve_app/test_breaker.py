@@ -175,7 +175,7 @@ async def test_a_watched_skill_is_away_until_a_probe_has_worked():
     guard = guarded(arm)
     wellness = Wellness({"arm": guard}, {"arm": manifest(when="failing")})
     await fail(guard, arm)
-    watching = asyncio.create_task(watch(lambda: wellness, a_collection))
+    watching = asyncio.create_task(watch(lambda: wellness, a_collection, lambda: None))
     await asyncio.sleep(0.1)
     assert {"arm"} == wellness.away()  # due, but the probes try it, not the queries
     assert {"arm.open": 1.0} == dict(wellness.signals())
@@ -203,7 +203,7 @@ async def test_idle_skills_are_probed_and_costly_ones_only_when_they_failed():
     guards = {"cheap": guarded(cheap, 1, 60), "costly": guarded(costly, 1, 60)}
     manifests = {"cheap": manifest(), "costly": manifest(when="failing")}
     wellness = Wellness(guards, manifests)
-    watching = asyncio.create_task(watch(lambda: wellness, a_collection))
+    watching = asyncio.create_task(watch(lambda: wellness, a_collection, lambda: None))
     await asyncio.sleep(0.05)
     watching.cancel()
     assert (1, 0) == (cheap.asked, costly.asked)
