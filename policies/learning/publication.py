@@ -32,6 +32,9 @@ class PublicationSettings(BaseModel):
     min_plan_support: int = Field(default=20, ge=1)
     """Times that a plan was logged before a policy may give it more than `rare_share`."""
     rare_share: float = Field(default=0.02, ge=0, le=1)
+    max_untried: float = Field(default=0.05, ge=0, le=1)
+    """Share of its choices that a policy may make where the log could not have: on them nothing
+    but its own prediction speaks for it."""
     must_gain: float = Field(default=0.0)
     """Lower end of the interval that has to be exceeded: 0 clears the incumbent."""
     weight_per_s: float = Field(default=0.0, ge=0)
@@ -89,8 +92,10 @@ def judge(
     expected = parts.model.predict(parts.vectoriser.transform(requests), plans).mean - price
     estimates = _estimates(logged, target, base, expected, settings)
     shares = _shares(plans, target)
+    refusals = _refusals(logged, shares, estimates["dr"], settings)
+    refusals += _untried(target, _logged_propensities(later, plans), settings)
     return Judgement(
-        refusals=tuple(_refusals(logged, shares, estimates["dr"], settings)),
+        refusals=tuple(refusals),
         estimates=estimates,
         by_intent=_by_intent(requests, logged, (target, base, expected), settings),
         shares=shares,
@@ -212,6 +217,28 @@ def _refusals(
         if shares[plan] > settings.rare_share and count < settings.min_plan_support:
             found.append(f"would give {plan} {shares[plan]:.0%}, which was tried {count} times")
     return found
+
+
+def _logged_propensities(later: RewardedLog, plans: Sequence[str]) -> np.ndarray:
+    """`(num_requests, num_plans)`: with which probability each plan could have been logged."""
+    column = {plan: i for i, plan in enumerate(plans)}
+    found = np.zeros((len(later), len(plans)))
+    for row, decision in enumerate(reward.record.decision for reward in later.rewards):
+        found[row, column[decision.plan]] = decision.propensity
+        for score in decision.scores:
+            if score.plan in column:
+                found[row, column[score.plan]] = score.propensity
+    return found
+
+
+def _untried(target: np.ndarray, logged: np.ndarray, settings: PublicationSettings) -> list[str]:
+    share = float(np.where(logged > 0, 0.0, target).sum(axis=1).mean())
+    if share <= settings.max_untried:
+        return []
+    return [
+        f"{share:.0%} of its choices could not have been logged, {settings.max_untried:.0%} may be "
+        "so: let the policy that serves explore (`policy.exploration`)"
+    ]
 
 
 def _not_clear(gain: Estimate, settings: PublicationSettings) -> str:

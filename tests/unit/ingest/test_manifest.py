@@ -7,12 +7,12 @@ import re
 from pathlib import Path
 
 import pytest
-from serve_app.ingestion import ingest_request
 
 from ingest.dead_letters import read_dead_letters
 from ingest.run import run
 from serve_app.config import load_config
 from serve_app.graph import local_gateway
+from serve_app.ingestion import ingest_request
 from serve_app.requests import RetrieveRequest
 from skills.types import OPERATOR
 

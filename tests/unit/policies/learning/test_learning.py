@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import timedelta
 from functools import cache
 
@@ -129,3 +130,27 @@ def test_thin_support_is_refused():
     refusals = judge(policy, INCUMBENT, later, settings).refusals
     assert any("effective sample size" in r for r in refusals)
     assert any("was tried" in r for r in refusals)
+
+
+def test_choices_that_the_log_could_not_have_made_are_refused():
+    """What serves explored not at all: its own prediction is all that speaks for the policy."""
+    policy, later = trained()
+    certain = [
+        replace(
+            reward,
+            record=replace(
+                reward.record,
+                decision=replace(
+                    reward.record.decision,
+                    propensity=1.0,
+                    scores=tuple(
+                        PlanScore(plan, float(plan == reward.record.decision.plan))
+                        for plan in PLANS
+                    ),
+                ),
+            ),
+        )
+        for reward in later.rewards
+    ]
+    refusals = judge(policy, INCUMBENT, replace(later, rewards=tuple(certain))).refusals
+    assert any("could not have been logged" in reason for reason in refusals)
