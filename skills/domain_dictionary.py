@@ -7,6 +7,9 @@
 Each line is a concept. Keyword stores give a text one extra term for each concept it names, so that
 any of the words finds all of them. A concept that an index was made without is searched by all its
 words instead, until the collection is ingested again.
+
+A store reads `dictionary.yaml` of the home directory, or the file that its `dictionary` names, and
+follows it while it runs. A service may give a result of a moment ago again for `results.ttl_s`.
 """
 
 import hashlib

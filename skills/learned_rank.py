@@ -1,8 +1,8 @@
 """The learned_rank skill: candidates in the order that a ranker learnt from judgments.
 
 The ranker is a file that `tactician train ranker` writes. A new file is used from the next request
-on. One that was trained on too few labels, or did not win on queries that it had not seen, is never
-used.
+that no remembered result answers. One that was trained on too few labels, or did not win on queries
+that it had not seen, is never used.
 """
 
 import datetime
