@@ -32,12 +32,11 @@ from serve_app.records import record_of
 from serve_app.requests import Retrieved, RetrieveRequest
 from serve_app.sessions.conversations import Conversations
 from serve_app.sessions.follow_up import search
-from serve_app.sessions.types import FollowUp
 from serve_app.shadow import ShadowArms
 from skills.errors import RequestInvalid, SkillError
 from skills.skill import SkillRequest
 from skills.stores.store import CollectionReader
-from skills.types import Missing, MissingReason
+from skills.types import Missing
 
 log = logging.getLogger(__name__)
 
@@ -203,7 +202,7 @@ class Gateway:
         graph, missing, clock = self.graph, list[Missing](), Stopwatch()
         version = await self._version(request.collection, deadline)
         features = await self._analyze(graph, request, deadline, missing)
-        follows = await self._follow_up(request, features, missing)
+        follows = await self.conversations.follow_up(request, features, missing)
         if follows is not None:
             request = replace(request, query=follows.query)
         clock.lap("analyze")
@@ -268,15 +267,6 @@ class Gateway:
             cached=execution.cached,
             session=follows,
         )
-
-    async def _follow_up(
-        self, request: RetrieveRequest, features: QueryFeatures, missing: list[Missing]
-    ) -> FollowUp | None:
-        try:
-            return await self.conversations.follow_up(request, features)
-        except ServiceUnavailable as error:
-            missing.append(Missing(MissingReason.UNAVAILABLE, "session", error.detail))
-            return None
 
     async def _look(
         self,

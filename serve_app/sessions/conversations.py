@@ -11,7 +11,7 @@ from serve_app.sessions.follow_up import MAX_DOCUMENTS, follow_up, subjects_of
 from serve_app.sessions.memory import InProcessSessions
 from serve_app.sessions.redis import RedisSessions
 from serve_app.sessions.types import FollowUp, SessionSettings, SessionStore, Turn
-from skills.types import Caller
+from skills.types import Caller, Missing, MissingReason
 
 log = logging.getLogger(__name__)
 
@@ -30,15 +30,19 @@ class Conversations:
         """Where the settings say."""
         return cls(RedisSessions(settings) if settings.url else InProcessSessions(settings))
 
-    async def follow_up(self, request: RetrieveRequest, features: QueryFeatures) -> FollowUp | None:
-        """What the request refers to, when it belongs to a session and refers back.
-
-        Raises:
-            ServiceUnavailable: it does, and the sessions cannot be read.
+    async def follow_up(
+        self, request: RetrieveRequest, features: QueryFeatures, missing: list[Missing]
+    ) -> FollowUp | None:
+        """What the request refers to, when it belongs to a session and refers back. When the
+        sessions cannot be read, that is missing.
         """
         if not request.session_id or not features.refers_back:
             return None
-        turns = await self._store.turns(_key(request.caller, request.session_id))
+        try:
+            turns = await self._store.turns(_key(request.caller, request.session_id))
+        except ServiceUnavailable as error:
+            missing.append(Missing(MissingReason.UNAVAILABLE, "session", error.detail))
+            return None
         return follow_up(request.query, features, request.collection, turns)
 
     def remember(self, request: RetrieveRequest, retrieved: Retrieved) -> None:

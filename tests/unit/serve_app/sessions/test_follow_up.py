@@ -100,7 +100,7 @@ def request(query, session="s", caller=ACME):
 async def told(conversations, query, caller=ACME, session="s"):
     """One turn: what it was taken as; it finds the document of its number."""
     asked, seen = request(query, session, caller), features(query)
-    follows = await conversations.follow_up(asked, seen)
+    follows = await conversations.follow_up(asked, seen, [])
     retrieved = Retrieved("r", (hit(len(query)),), None, seen, "v", (), (), {}, session=follows)
     conversations.remember(asked, retrieved)
     for task in list(conversations._adding):
