@@ -19,61 +19,16 @@ import time
 from pathlib import Path
 
 import httpx
-import orjson
-from pydantic import BaseModel, ConfigDict
 
 from serve_app import telemetry
 from serve_app.config import Scaling, TacticianConfig
 from serve_app.errors import ServiceUnavailable
+from serve_app.running_service import HomeClaim, is_claimed, running_service
 
 APPLICATION = "tactician"
 READY_TIMEOUT_S = 180.0
 OBJECT_STORE_BYTES = 80_000_000
 """Ray's minimum: results travel by value, only ingestion uses the object store."""
-
-
-class RunningService(BaseModel):
-    """What the state file says of a service that was started on this machine."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    pid: int
-    url: str
-    log: str = ""
-
-    @property
-    def alive(self) -> bool:
-        """Whether its process still runs."""
-        try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
-            return False
-        except PermissionError:
-            return True
-        return True
-
-
-def state_file(config: TacticianConfig) -> Path:
-    """Where a running service of this home is written down."""
-    return config.home / "run" / "service.json"
-
-
-def running_service(config: TacticianConfig) -> RunningService | None:
-    """The service that runs on this home, if any; a state file that a killed one left is
-    removed.
-    """
-    path = state_file(config)
-    try:
-        service = RunningService.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
-        return None
-    except ValueError:
-        path.unlink(missing_ok=True)
-        return None
-    if service.alive:
-        return service
-    path.unlink(missing_ok=True)
-    return None
 
 
 def prepare_environment(config: TacticianConfig) -> None:
@@ -143,6 +98,8 @@ class Service:
     def __init__(self, config: TacticianConfig) -> None:
         self.config = config
         self.url = url_of(config)
+        self._claim: HomeClaim | None = None
+        self._deployed = False
 
     def start(self) -> None:
         """Start the cluster and the application, and wait until queries can be answered.
@@ -151,21 +108,14 @@ class Service:
             ServiceUnavailable: another service runs on this home, the port is taken, or it is not
             ready in time.
         """
-        running = running_service(self.config)
-        if running is not None:
-            detail = f"a service runs already (process {running.pid}); `tactician down` stops it"
-            raise ServiceUnavailable(running.url, detail)
+        self._claim = HomeClaim.take(self.config.home)
         if not port_is_free(self.config.http.host, self.config.http.port):
             detail = "the port is taken by another program; choose one with --port"
             raise ServiceUnavailable(f"port {self.config.http.port}", detail)
         prepare_environment(self.config)
         self._deploy()
         wait_until_ready(self.url, READY_TIMEOUT_S)
-        path = state_file(self.config)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        log = os.environ.get("TACTICIAN_LOG", "")
-        state = RunningService(pid=os.getpid(), url=self.url, log=log)
-        path.write_bytes(orjson.dumps(state.model_dump()))
+        self._claim.write_down(self.url, os.environ.get("TACTICIAN_LOG", ""))
 
     def wait(self) -> None:
         """Return at SIGINT or SIGTERM."""
@@ -176,13 +126,32 @@ class Service:
             pass
 
     def stop(self) -> None:
-        """Stop the application and the cluster that `start` has started."""
-        import ray
+        """Stop the application and the cluster that `start` has started; nothing when `start` was
+        refused because another service runs on this home.
+        """
+        if self._claim is None:
+            return
+        try:
+            self._leave_cluster()
+        finally:
+            shutil.rmtree(_proxy_files(), ignore_errors=True)
+            self._claim.release()
+            self._claim = None
 
-        state_file(self.config).unlink(missing_ok=True)
-        if ray.is_initialized():
+    def _leave_cluster(self) -> None:
+        """A cluster of our own ends with its driver; on one that `RAY_ADDRESS` names, the
+        application would stay.
+        """
+        import ray
+        from ray import serve
+
+        if not ray.is_initialized():
+            return
+        try:
+            if self._deployed and os.environ.get("RAY_ADDRESS"):
+                serve.delete(APPLICATION)
+        finally:
             ray.shutdown()
-        shutil.rmtree(_proxy_files(), ignore_errors=True)
 
     def _deploy(self) -> None:
         import ray
@@ -204,6 +173,7 @@ class Service:
             http_options={"host": self.config.http.host, "port": self.config.http.port},
             proxy_location="HeadOnly",
         )
+        self._deployed = True
         serve.run(build(self.config), name=APPLICATION, route_prefix="/")
 
 
@@ -229,19 +199,20 @@ def stop_running(config: TacticianConfig, timeout_s: float = 60.0) -> bool:
     """Stop the service that runs on this home. False when there was none.
 
     Raises:
-        ServiceUnavailable: its process is still there after `timeout_s`.
+        ServiceUnavailable: it is only being started, or still there after `timeout_s`.
     """
-    service = running_service(config)
+    service = running_service(config.home)
     if service is None:
+        if is_claimed(config.home):
+            raise ServiceUnavailable(str(config.home), "a service is being started there")
         return False
     os.kill(service.pid, signal.SIGTERM)
     until = time.monotonic() + timeout_s
-    while service.alive:
+    while running_service(config.home) == service:
         if time.monotonic() > until:
             detail = f"process {service.pid} did not stop in {timeout_s:.0f} s"
             raise ServiceUnavailable(service.url, detail)
         time.sleep(0.1)
-    state_file(config).unlink(missing_ok=True)
     return True
 
 

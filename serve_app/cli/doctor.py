@@ -18,7 +18,8 @@ from policies.errors import PolicyError
 from policies.experience.store import ExperienceStore
 from serve_app.cli.settings import settings_of
 from serve_app.config import TacticianConfig
-from serve_app.service import port_is_free, running_service
+from serve_app.running_service import running_service
+from serve_app.service import port_is_free
 from skills.errors import SkillError
 from skills.registry import SkillRegistry
 from skills.resources import Resources
@@ -84,7 +85,7 @@ def machine(config: TacticianConfig) -> list[Finding]:
 
 def ports(config: TacticianConfig) -> list[Finding]:
     """The port of the service."""
-    running = running_service(config)
+    running = running_service(config.home)
     if running is not None:
         return [Finding("service", True, f"runs at {running.url} (process {running.pid})")]
     free = port_is_free(config.http.host, config.http.port)

@@ -12,7 +12,8 @@ from rich.console import Console
 from serve_app.cli.settings import settings_of
 from serve_app.config import TacticianConfig
 from serve_app.errors import ServiceUnavailable
-from serve_app.service import READY_TIMEOUT_S, Service, running_service, stop_running
+from serve_app.running_service import running_service
+from serve_app.service import READY_TIMEOUT_S, Service, stop_running
 
 console = Console()
 
@@ -83,7 +84,7 @@ def _detached(config: TacticianConfig, arguments: list[str]) -> None:
         while time.monotonic() < until:
             if child.poll() is not None:
                 raise ServiceUnavailable("up", f"did not start; its log is {log}")
-            running = running_service(config)
+            running = running_service(config.home)
             if running is not None and running.pid == child.pid:
                 where_it_lives(running.url)
                 console.print(f"Log      {log}", highlight=False)

@@ -7,7 +7,8 @@ import typer
 
 from serve_app.client import TacticianClient
 from serve_app.config import TacticianConfig
-from serve_app.service import running_service, url_of
+from serve_app.running_service import running_service
+from serve_app.service import url_of
 
 CollectionOption = Annotated[str, typer.Option("--collection", "-c", help="Collection name.")]
 
@@ -22,7 +23,7 @@ class Settings:
 
     def client(self) -> TacticianClient:
         """A client of the named service, or of the one that runs on this home."""
-        running = running_service(self.config)
+        running = running_service(self.config.home)
         url = self.url or (running.url if running else url_of(self.config))
         return TacticianClient(url, api_key=self.api_key)
 
