@@ -11,12 +11,13 @@ from collections import Counter
 import pypdfium2 as pdfium
 
 from ingest.errors import DocumentRefused, DocumentUnreadable
+from ingest.parsers.ocr import blocks_of_scan, is_scanned, tesseract
 from ingest.parsers.parser import RawDocument
 from ingest.parsers.pdf_blocks import blocks_of
 from ingest.parsers.pdf_headings import key_of
 from ingest.parsers.pdf_lines import Line, Page, PageReader
 from ingest.parsers.pdf_tables import PageTable, tables_of
-from ingest.types import ParsedDocument
+from ingest.types import Attributes, Block, ParsedDocument
 
 _DATE = re.compile(r"D:(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:Z|([+-])(\d\d)'?(\d\d)?)?")
 _PAGE_NUMBER = re.compile(
@@ -65,21 +66,59 @@ def _parsed(pdf: pdfium.PdfDocument, raw: RawDocument) -> ParsedDocument:
         finally:
             reader.close()
     lines = [line for page in _without_running_lines(pages) for line in page]
-    if not lines and not tables:
-        raise DocumentUnreadable(
-            raw.name,
-            f"no extractable text: {len(pdf)} page(s) without a text layer (blank or scanned)",
-        )
+    without = [page.number for page in pages if not page.lines]
+    scans = _Scans(pdf, without, raw.name)
+    if not lines and not tables and not scans.blocks:
+        raise DocumentUnreadable(raw.name, f"no extractable text: {scans.state}")
     outline = {key_of(mark.get_title()): mark.level + 1 for mark in pdf.get_toc()}
     properties = pdf.get_metadata_dict(skip_empty=True)
     blocks, title = blocks_of(lines, tables, outline)
+    if scans.blocks:
+        blocks = sorted([*blocks, *scans.blocks], key=lambda block: block.page or 0)
     return ParsedDocument(
         source_type="pdf",
         blocks=tuple(blocks),
+        attributes=scans.attributes,
         title=_worthy(properties.get("Title", "")) or title,
         author=properties.get("Author", "").strip(),
         last_updated=_date(properties.get("ModDate") or properties.get("CreationDate") or ""),
     )
+
+
+class _Scans:
+    """The pages without text that show a picture, read by OCR where it is installed."""
+
+    def __init__(self, pdf: pdfium.PdfDocument, pages: list[int], name: str) -> None:
+        program = tesseract()
+        self.blocks: list[Block] = []
+        self._num_pages = len(pages)
+        self._scanned: list[int] = []
+        for number in pages:
+            page = pdf[number - 1]
+            try:
+                if is_scanned(page):
+                    self._scanned.append(number)
+                    if program is not None:
+                        self.blocks.extend(blocks_of_scan(page, number, program, name))
+            finally:
+                page.close()
+        self._is_read = program is not None
+
+    @property
+    def attributes(self) -> Attributes:
+        """What passages of the document say of it."""
+        if not self._scanned:
+            return {}
+        return {"scanned_pages": len(self._scanned), "ocr": self._is_read}
+
+    @property
+    def state(self) -> str:
+        """Why there is no text, for a person."""
+        if not self._scanned:
+            return f"{self._num_pages} blank page(s)"
+        if self._is_read:
+            return f"{len(self._scanned)} scanned page(s) on which OCR found none"
+        return f"{len(self._scanned)} scanned page(s); install tesseract to read them, then retry"
 
 
 def _worthy(title: str) -> str:
