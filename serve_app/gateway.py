@@ -290,7 +290,7 @@ class Gateway:
             caller=request.caller,
             language=features.language,
         )
-        return await graph.executor.look(asked, graph.first_look, by)
+        return await graph.results.look(asked, graph.first_look, by)
 
     async def _answered(
         self, retrieved: Retrieved, request: RetrieveRequest, deadline: Deadline

@@ -9,7 +9,7 @@ from fastapi.responses import FileResponse
 from fastapi_offline import FastAPIOffline
 
 from serve_app.api import catalog, health, history, problems, retrieval, why_not
-from serve_app.api.authentication import Authentication
+from serve_app.api.authentication import Authentication, describe
 from serve_app.api.body_limit import BodyLimit
 from serve_app.callers import KeyRing
 from serve_app.config import TacticianConfig
@@ -52,6 +52,8 @@ def build_api(gateway: Gateway, config: TacticianConfig, registry: SkillRegistry
     problems.install(app)
     app.add_middleware(BodyLimit, max_bytes=config.limits.max_body_bytes)
     app.add_middleware(Authentication, ring=KeyRing(config.callers.keys))  # outermost: added last
+    if config.callers.keys:
+        describe(app)
     app.include_router(retrieval.router(gateway, config))
     app.include_router(history.router(gateway))
     app.include_router(why_not.router(gateway))

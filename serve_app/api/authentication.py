@@ -1,5 +1,8 @@
 """Who a request comes from: checked before anything else of it is looked at."""
 
+from typing import Any
+
+from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -66,6 +69,20 @@ def require_admin(request: Request) -> Principal:
     if not principal.admin:
         raise HttpProblem(403, "", f"key {principal.name!r} is no admin key")
     return principal
+
+
+def describe(app: FastAPI) -> None:
+    """Let the OpenAPI description say that a key is needed."""
+    plain = app.openapi
+
+    def described() -> dict[str, Any]:
+        schema = plain()
+        schemes = schema.setdefault("components", {}).setdefault("securitySchemes", {})
+        schemes["key"] = {"type": "http", "scheme": "bearer"}
+        schema["security"] = [{"key": []}]
+        return schema
+
+    app.openapi = described  # type: ignore[method-assign]
 
 
 def _is_public(path: str) -> bool:

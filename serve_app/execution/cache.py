@@ -5,15 +5,18 @@ A cache belongs to one executor. New skills or plans make a new executor, and so
 
 import asyncio
 import unicodedata
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 
 from cachetools import TTLCache
 from pydantic import BaseModel, ConfigDict, Field
 
+from serve_app.deadline import Deadline
 from serve_app.execution.executor import Executor
+from serve_app.execution.first_look import FirstLook
 from serve_app.execution.types import Execution, ExecutionRequest
-from skills.types import MissingReason
+from skills.skill import SkillRequest
+from skills.types import Caller, MissingReason
 
 _COMPLETE = frozenset({MissingReason.NO_EVIDENCE})
 """What may be missing from a result that is worth giving again: asking again changes nothing."""
@@ -53,7 +56,7 @@ class ResultCache:
 
     def __init__(self, executor: Executor, settings: CacheSettings) -> None:
         self._executor = executor
-        self._kept: TTLCache[Hashable, Execution] = TTLCache(
+        self._kept: TTLCache[Hashable, Execution | FirstLook] = TTLCache(
             settings.max_passages, settings.ttl_s, getsizeof=_size
         )
         self._max = settings.max_passages if settings.enabled else 0
@@ -72,7 +75,7 @@ class ResultCache:
             return await self._executor.execute(request)
         key = _key(request, policy_version)
         found = self._kept.get(key)
-        if found is not None:
+        if isinstance(found, Execution):
             self._counts.hits += 1
             return found
         while (leader := self._under_way.get(key)) is not None:
@@ -85,6 +88,31 @@ class ResultCache:
                 break
         self._counts.misses += 1
         return await self._lead(key, request)
+
+    async def look(
+        self, asked: SkillRequest, skills: Sequence[str], deadline: Deadline
+    ) -> FirstLook:
+        """A first look as the executor takes it, or the one that was taken a moment ago."""
+        if not self._max or not self._executor.are_cacheable(skills):
+            return await self._executor.look(asked, skills, deadline)
+        key = (
+            "look",
+            asked.query,
+            asked.collection,
+            asked.version,
+            _scope(asked.caller),
+            repr(asked.filters) if asked.filters else "",
+            asked.top_k,
+            asked.language,
+            tuple(skills),
+        )
+        found = self._kept.get(key)
+        if isinstance(found, FirstLook):
+            return found
+        looked = await self._executor.look(asked, skills, deadline)
+        if len(looked.results) == len(skills) and _size(looked) <= self._max:
+            self._kept[key] = looked
+        return looked
 
     async def _lead(self, key: Hashable, request: ExecutionRequest) -> Execution:
         """Execute, and let those that wait for the same have the result if it is complete."""
@@ -106,18 +134,23 @@ class ResultCache:
             promise.set_result(kept)
 
 
-def _size(execution: Execution) -> int:
-    return max(1, len(execution.hits))
+def _size(kept: Execution | FirstLook) -> int:
+    if isinstance(kept, Execution):
+        return max(1, len(kept.hits))
+    return max(1, sum(len(result.hits) for result in kept.results.values()))
+
+
+def _scope(caller: Caller) -> Hashable:
+    return (caller.tenant, frozenset(caller.roles), caller.clearance)
 
 
 def _key(request: ExecutionRequest, policy_version: str) -> Hashable:
     """Everything that a result depends on. The budget is part of it: skills do less with less."""
-    caller = request.caller
     return (
         " ".join(unicodedata.normalize("NFKC", request.query).split()),
         request.collection,
         request.version,
-        (caller.tenant, frozenset(caller.roles), caller.clearance),
+        _scope(request.caller),
         repr(request.filters) if request.filters else "",  # 1, 1.0 and True are equal, not alike
         request.plan.name,
         policy_version,

@@ -7,7 +7,7 @@ the execution.
 """
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from policies.plan import EQUAL_ONLY, Deduplicate, Plan
@@ -70,7 +70,11 @@ class Executor:
 
     def is_cacheable(self, plan: Plan) -> bool:
         """Whether the plan gives the same on the same index version."""
-        return all(self._manifests[s].cacheable for s in plan.skills if s in self._manifests)
+        return self.are_cacheable(plan.skills)
+
+    def are_cacheable(self, skills: Iterable[str]) -> bool:
+        """Whether these skills find the same on the same index version."""
+        return all(self._manifests[name].cacheable for name in skills if name in self._manifests)
 
     def unhurried(self, timeout_ms: float) -> "Executor":
         """The same skills, each with at least this timeout: for measuring, where a slow machine

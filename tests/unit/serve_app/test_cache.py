@@ -6,7 +6,9 @@ import pytest
 from policies.plan import Plan
 from serve_app.deadline import Deadline
 from serve_app.execution.cache import CacheSettings, ResultCache
+from serve_app.execution.first_look import FirstLook
 from serve_app.execution.types import Execution, ExecutionRequest
+from skills.skill import SkillRequest, SkillResult
 from skills.types import Caller, Condition, Filters, Hit, Missing, MissingReason, Passage
 
 PLAN = Plan(name="p", description="d", stages=[{"call": [{"skill": "s"}]}], cost_hint_ms=1)
@@ -23,6 +25,15 @@ class Executor:
 
     def is_cacheable(self, plan):
         return self.cacheable
+
+    def are_cacheable(self, skills):
+        return self.cacheable
+
+    async def look(self, asked, skills, deadline):
+        self.executed += 1
+        return FirstLook(
+            asked, {name: SkillResult(FOUND.hits) for name in skills if name != "away"}
+        )
 
     async def execute(self, request):
         self.executed += 1
@@ -197,4 +208,27 @@ async def test_an_error_reaches_everyone_and_leaves_nothing_behind():
     for _ in range(2):
         with pytest.raises(ValueError, match="x"):
             await cache.execute(asked(), "1")
+    assert 2 == executor.executed
+
+
+def look_for(query="what is it", **changes):
+    return SkillRequest(query, "c", 100, 50.0, version="v1", **changes)
+
+
+async def test_a_first_look_is_taken_once_for_each_scope():
+    executor = Executor()
+    cache = cache_on(executor)
+    soon = Deadline.after(1000)
+    one = await cache.look(look_for(), ("keyword",), soon)
+    assert one is await cache.look(look_for(), ("keyword",), soon)
+    for other in (look_for(caller=Caller("acme")), look_for("else"), look_for(filters=where(1))):
+        await cache.look(other, ("keyword",), soon)
+    assert 4 == executor.executed
+
+
+async def test_a_first_look_that_lacks_a_skill_is_not_kept():
+    executor = Executor()
+    cache = cache_on(executor)
+    for _ in range(2):
+        await cache.look(look_for(), ("keyword", "away"), Deadline.after(1000))
     assert 2 == executor.executed

@@ -56,6 +56,12 @@ async def test_health_and_documentation_need_no_key(guarded):
         assert 401 != (await guarded.get(path)).status_code
 
 
+async def test_the_description_of_the_api_says_that_a_key_is_needed(guarded):
+    schema = (await guarded.get("/openapi.json")).json()
+    assert {"type": "http", "scheme": "bearer"} == schema["components"]["securitySchemes"]["key"]
+    assert [{"key": []}] == schema["security"]
+
+
 async def test_a_request_is_recorded_with_the_scope_of_its_key(guarded):
     sent = (await guarded.post("/v1/retrieve", json=QUERY, headers=as_("ann"))).json()
     seen = await guarded.get(f"/v1/requests/{sent['request_id']}", headers=as_("ann"))
