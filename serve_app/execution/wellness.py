@@ -9,7 +9,7 @@ from typing import Any
 
 from serve_app.deadline import Deadline
 from serve_app.execution.breaker import BreakerState, GuardedTarget
-from skills.errors import SkillError
+from skills.errors import RequestInvalid, SkillError
 from skills.manifest import SkillManifest
 from skills.skill import SkillKind, SkillRequest, SkillResult
 from skills.types import OPERATOR, Arm, Hit, Passage
@@ -116,6 +116,8 @@ class Wellness:
         try:
             request = probe_request(manifest, await a_collection())
             await guard.call(request, Deadline.after(manifest.timeout_ms))
+        except RequestInvalid:  # of a collection that is not there: the skill works
+            return
         except SkillError as error:
             log.info("probe failed", extra={"skill": name, "why": str(error)})
 

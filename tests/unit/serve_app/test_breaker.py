@@ -210,6 +210,14 @@ async def test_idle_skills_are_probed_and_costly_ones_only_when_they_failed():
     assert {"cheap"} == wellness.away()
 
 
+async def test_a_skill_returns_though_the_store_is_away(gateway):
+    async def down():
+        raise DOWN
+
+    gateway.collections.collections = down
+    assert "none" == await gateway._a_collection()
+
+
 @pytest.mark.parametrize("kind", list(SkillKind))
 def test_a_probe_has_what_its_kind_of_skill_works_on(kind):
     request = probe_request(manifest(kind), "c")
