@@ -32,6 +32,11 @@ def up(
 ) -> None:
     """Start the service and keep it running until Ctrl-C, or in the background."""
     settings = listening(settings_of(context).config, host, port)
+    if is_open_to_others(settings):
+        console.print(
+            "[yellow]Whoever reaches this machine is the operator:[/] no keys are configured "
+            "(tactician keys new) and the service listens beyond it."
+        )
     if detach:
         _detached(settings, sys.argv[1:])
         return
@@ -56,6 +61,11 @@ def listening(config: TacticianConfig, host: str | None, port: int | None) -> Ta
     chosen = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
     http = config.http.model_validate(config.http.model_dump() | chosen)
     return config.model_copy(update={"http": http})
+
+
+def is_open_to_others(config: TacticianConfig) -> bool:
+    """Whether programs of other machines may call without a key."""
+    return not config.callers.keys and config.http.host not in {"127.0.0.1", "::1", "localhost"}
 
 
 def where_it_lives(url: str) -> None:

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 from serve_app.api.app import build_api
 from serve_app.callers import ApiKey, KeyRing, new_key
 from serve_app.cli.main import app
+from serve_app.cli.service import is_open_to_others
 from serve_app.config import TacticianConfig, load_config
 from serve_app.graph import local_gateway
 from skills.errors import SkillMisconfigured
@@ -122,3 +123,12 @@ def test_a_new_key_comes_with_what_the_configuration_needs():
     found = KeyRing(config.callers.keys).principal(key)
     assert Caller("acme", ("finance",), True) == found.caller
     assert not found.admin
+
+
+@pytest.mark.parametrize(
+    ("host", "keys", "is_open"),
+    [("127.0.0.1", [], False), ("0.0.0.0", [], True), ("0.0.0.0", [entry("ann")], False)],
+)
+def test_listening_beyond_this_machine_without_keys_is_noticed(host, keys, is_open):
+    config = load_config(environment={}, http={"host": host}, callers={"keys": keys})
+    assert is_open == is_open_to_others(config)
