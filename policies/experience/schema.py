@@ -94,7 +94,7 @@ signal = Table(
     "experience_signal",
     metadata,
     _text("signal_id", primary_key=True),
-    _text("request_id"),
+    _text("request_id", primary_key=True),
     _text("kind", length=32),
     Column("value", Float(53), nullable=False),
     Column("at", UtcDateTime(), nullable=False),

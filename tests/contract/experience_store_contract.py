@@ -4,8 +4,11 @@ from dataclasses import replace
 from datetime import timedelta, timezone
 
 import pytest
+from alembic import command
+from alembic.config import Config
 
 from policies.errors import ExperienceInvalid
+from policies.experience.connection import MIGRATIONS
 from policies.experience.record import Experience
 from policies.experience.store import ExperienceStore
 from tests.unit.policies.experience.records import START, record, thumb
@@ -45,6 +48,27 @@ class ExperienceStoreContract:
         store.write_batch([record(status="late copy"), record("r2")], [thumb(value=0.0)])
         assert store.count() == (2, 1)
         assert Experience(record(), (thumb(),)) == store.get("r1")
+
+    def test_a_signal_id_may_come_again_for_another_request(self, store):
+        store.write_batch([record("a"), record("b")], [thumb("one", "a", value=1.0)])
+        store.write_batch([], [thumb("one", "b", value=0.0), thumb("one", "a", value=0.5)])
+        assert (thumb("one", "a", value=1.0),) == store.get("a").signals
+        assert (thumb("one", "b", value=0.0),) == store.get("b").signals
+
+    def test_signals_of_an_older_release_are_kept_by_the_upgrade(self, url):
+        store = ExperienceStore(url)
+        store.write_batch([record("a"), record("b")], [thumb("one", "a")])
+        with store._engine.connect() as connection, connection.begin():
+            config = Config()
+            config.set_main_option("script_location", str(MIGRATIONS))
+            config.attributes["connection"] = connection
+            command.downgrade(config, "0001")
+        store.close()
+        upgraded = ExperienceStore(url)
+        upgraded.write_batch([], [thumb("one", "b")])
+        assert (thumb("one", "a"),) == upgraded.get("a").signals
+        assert (thumb("one", "b"),) == upgraded.get("b").signals
+        upgraded.close()
 
     def test_the_same_id_twice_in_one_batch_is_one_row(self, store):
         store.write_batch([record(), record()], [thumb(), thumb()])
