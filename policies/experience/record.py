@@ -6,11 +6,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from policies.experience.without_text import execution_without_text
 from policies.types import Decision, QueryFeatures
 from skills.types import Missing
-
-_QUOTES = frozenset({"session", "asked"})
-"""Parts of an execution that may quote what was asked."""
 
 
 class RequestKind(StrEnum):
@@ -103,7 +101,7 @@ class ExperienceRecord:
         return replace(
             self,
             query=None,
-            execution={n: v for n, v in self.execution.items() if n not in _QUOTES},
+            execution=execution_without_text(self.execution),
             features=replace(self.features, **blank),
             decision=replace(self.decision, reason=""),
             missing=tuple(Missing(m.reason, "", "") for m in self.missing),
@@ -124,6 +122,10 @@ class Signal:
     passage_id: str = ""
     """The passage it is about; empty means the whole response."""
     detail: str = ""
+
+    def without_text(self) -> "Signal":
+        """The same signal without what somebody wrote."""
+        return replace(self, detail="")
 
 
 @dataclass(frozen=True, slots=True)

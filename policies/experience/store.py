@@ -68,8 +68,10 @@ class ExperienceStore:
             StorageUnavailable: nothing was stored; the same call may work later.
             ExperienceInvalid: nothing was stored, because one of them cannot be.
         """
-        kept = records if self.keep_text else [record.without_text() for record in records]
-        rows = [record_row(record) for record in kept], [signal_row(s) for s in signals]
+        if not self.keep_text:
+            records = [record.without_text() for record in records]
+            signals = [one.without_text() for one in signals]
+        rows = [record_row(record) for record in records], [signal_row(s) for s in signals]
 
         def write(connection: Connection) -> None:
             for table, values in zip((experience, signal), rows, strict=True):

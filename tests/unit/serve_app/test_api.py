@@ -6,8 +6,12 @@ import pytest
 
 from policies.plan import Plan
 from serve_app.api.app import build_api
+from serve_app.config import load_config
 from serve_app.graph import local_gateway
 from skills.registry import SkillRegistry
+from skills.resources import Resources
+from skills.stores.store import IndexedPassage
+from skills.types import Passage, PassageMetadata
 
 QUERY = {"query": "what does the thing cost", "collection": "stub"}
 
@@ -186,6 +190,58 @@ async def test_query_text_can_be_kept_out_of_the_record(http, gateway):
     sent = (await http.post("/v1/retrieve", json=secret)).json()
     await gateway.recording.drain(5)
     assert "Lovelace" not in (await http.get(f"/v1/requests/{sent['request_id']}")).text
+
+
+@pytest.mark.parametrize("plan", ["hybrid_filtered", "compared"])
+async def test_no_stage_keeps_words_of_the_query_out_of_which_it_made_filters_or_groups(
+    tmp_path, plan
+):
+    config = on_passages(tmp_path, store_query_text=False)
+    gateway = local_gateway(config)
+    api = build_api(gateway, config, SkillRegistry.load())
+    query = "compare the revenue of Lovelace and Babbage in Zurich"
+    body = {"query": query, "collection": "c", "plan": plan, "budget_ms": 20_000}
+    transport = httpx.ASGITransport(api)
+    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        sent = (await client.post("/v1/retrieve", json=body)).raise_for_status().json()
+        await gateway.recording.drain(5)
+        signal = {"request_id": sent["request_id"], "kind": "copy", "value": 1, "detail": query}
+        assert 201 == (await client.post("/v1/feedback", json=signal)).status_code
+        record = (await client.get(f"/v1/requests/{sent['request_id']}")).json()
+    told = json.dumps(sent["stages"]).casefold()
+    assert ("lovelace" if plan == "compared" else "zurich") in told
+    assert record["record"]["execution"]["stages"]
+    kept = json.dumps(record).casefold()
+    assert [] == [w for w in ("revenue", "lovelace", "babbage", "zurich") if w in kept]
+
+
+def on_passages(home, **experience):
+    """A configuration with every plan that runs without a model, on a few passages."""
+    parts = ("gateway", "analyzer", "orchestrator", "generator", "recorder")
+    config = load_config(
+        environment={},
+        home=home,
+        cache=home,
+        inline_skills=True,
+        parts={part: {"placement": "inline"} for part in parts},
+        skills=("keyword", "dense", "metadata_filter", "entity_pair", "fusion", "contextual"),
+        encoders={"default": {"class_path": "skills.encoders.hashing.HashingEncoder"}},
+        experience=experience,
+    )
+    resources = Resources(config.resources)
+    encoder = resources.encoder()
+    writer = resources.store().writer("c", {"dense": (encoder.id, encoder.dim)})
+    for number, place in enumerate(("Zurich", "Osaka", "Lima", "Zurich")):
+        name = ("Lovelace", "Babbage")[number % 2]
+        text = f"The revenue of {name} rose."
+        about = PassageMetadata(
+            last_updated=f"202{number}-03-01T00:00:00+00:00", attributes={"place": place}
+        )
+        passage = Passage(f"p{number}", f"d{number}", text, name, about)
+        vector = encoder.encode([text], "passage")[0]
+        writer.upsert([IndexedPassage(passage, {"dense": vector}, "h")])
+    writer.commit()
+    return config
 
 
 @pytest.mark.parametrize(("path", "holds"), [("/docs", "swagger-ui"), ("/console", "Tactician")])
