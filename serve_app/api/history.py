@@ -8,9 +8,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Request
 from fastapi.responses import Response
 
-from policies.experience.record import Experience, Signal
+from policies.experience.record import Experience, Signal, SignalKind
 from serve_app.api.authentication import principal_of
-from serve_app.api.problems import PROBLEMS
+from serve_app.api.problems import PROBLEMS, HttpProblem
 from serve_app.api.schemas import FeedbackAccepted, FeedbackBody
 from serve_app.api.views import json_response
 from serve_app.callers import Principal, may_see, recorded_caller
@@ -36,7 +36,11 @@ def router(gateway: Gateway) -> APIRouter:
     @routes.post("/feedback", status_code=201, response_model=FeedbackAccepted)
     async def feedback(body: FeedbackBody, http: Request) -> Response:
         """Record one signal about a response; answered once it is durable."""
-        await find_request(gateway, body.request_id, principal_of(http))
+        principal = principal_of(http)
+        await find_request(gateway, body.request_id, principal)
+        if body.kind is SignalKind.VERDICT and not principal.admin:
+            # It counts whoever sends it, and as often as it is sent.
+            raise HttpProblem(403, "kind", "verdicts are a judge's: they need an admin key")
         await gateway.recording.signal(
             Signal(
                 signal_id=body.signal_id,

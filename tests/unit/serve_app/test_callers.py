@@ -81,6 +81,17 @@ async def test_requests_of_another_scope_are_not_found_but_by_admins(guarded):
     assert 201 == (await guarded.post("/v1/feedback", json=thumb, headers=as_("ann"))).status_code
 
 
+async def test_only_admins_speak_for_the_judge(guarded):
+    sent = (await guarded.post("/v1/retrieve", json=QUERY, headers=as_("ann"))).json()
+    verdict = {"request_id": sent["request_id"], "kind": "verdict", "value": 1.0}
+    refused = await guarded.post("/v1/feedback", json=verdict, headers=as_("ann"))
+    assert (403, "forbidden") == (refused.status_code, refused.json()["code"])
+    assert ["kind"] == [error["field"] for error in refused.json()["errors"]]
+    assert (
+        201 == (await guarded.post("/v1/feedback", json=verdict, headers=as_("root"))).status_code
+    )
+
+
 async def test_only_admins_see_addresses_and_values(guarded):
     for name, seen in (("bob", False), ("root", True)):
         skills = (await guarded.get("/v1/skills", headers=as_(name))).json()["skills"]
