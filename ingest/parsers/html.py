@@ -124,6 +124,8 @@ class _Walk:
         self._list_level += 1
         number = 1
         for child in tag.find_all("li", recursive=False):
+            if _is_hidden(child):
+                continue
             mark = f"{number}." if tag.name == "ol" else "-"
             number += 1
             before = len(self._found)
@@ -193,4 +195,11 @@ def _header_rows(rows: list[Tag], cells: list[tuple[str, ...]]) -> int:
 
 def _is_hidden(tag: Tag) -> bool:
     style = str(tag.get("style") or "").replace(" ", "").lower()
-    return tag.has_attr("hidden") or "display:none" in style or tag.get("role") == "navigation"
+    is_navigation = tag.get("role") == "navigation" or _is_translation(tag)
+    return tag.has_attr("hidden") or "display:none" in style or is_navigation
+
+
+def _is_translation(tag: Tag) -> bool:
+    """Whether a list item is a link to the page in another language and nothing else."""
+    link = tag.find("a", hreflang=True) if tag.name == "li" else None
+    return link is not None and _squeeze(link.get_text()) == _squeeze(tag.get_text())
