@@ -41,8 +41,9 @@ def due(
         while not stop.wait(settings.every_s):
             yield frozenset()
         return
+    # Editors write a file by putting another one in its place: its folder is what can be watched.
     for changes in watch(
-        *paths,
+        *{path if path.is_dir() else path.parent for path in paths},
         watch_filter=_filter(paths, request.resources.home.resolve()),
         debounce=int(_LONGEST_WAIT_S * 1000),
         step=int(settings.settle_s * 1000),

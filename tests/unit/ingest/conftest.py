@@ -18,7 +18,10 @@ class Bench:
                 home=tmp_path / "home",
                 cache=tmp_path / "cache",
                 stores={"default": Component(class_path=f"{HERE}.InMemoryStore")},
-                encoders={"default": Component(class_path=f"{HERE}.FakeEncoder")},
+                encoders={
+                    "default": Component(class_path=f"{HERE}.FakeEncoder"),
+                    "other": Component(class_path=f"{HERE}.FakeEncoder", init_params={"dim": 4}),
+                },
             )
         )
 

@@ -5,6 +5,7 @@ import pytest
 
 from ingest.dead_letters import read_dead_letters
 from ingest.errors import IngestRejected
+from skills.encoders.passage_text import embedded_text
 
 
 def line(identity, text="Some text.", **metadata):
@@ -194,6 +195,17 @@ def test_vectors_belong_to_their_passages(bench):
     for indexed in bench.store.indexed("c").values():
         [expected] = encoder.encode([indexed.passage.text], "passage")
         assert indexed.vectors["dense"] == pytest.approx(expected, abs=1e-6)
+
+
+def test_two_encoders_embed_in_one_pass(bench):
+    bench.write("a.txt", "Text.")
+    bench.run(encoders={"dense": "default", "second": "other"})
+    [indexed] = bench.store.indexed("c").values()
+    for name, encoder in (("dense", "default"), ("second", "other")):
+        [expected] = bench.resources.encoder(encoder).encode(
+            [embedded_text(indexed.passage)], "passage"
+        )
+        assert indexed.vectors[name] == pytest.approx(expected, abs=1e-6)
 
 
 def test_progress_ends_with_everything_done(bench):

@@ -131,6 +131,20 @@ def test_a_change_of_a_watched_folder_is_due_once_it_has_settled(bench, watch):
     assert {"a.txt", "b.txt"} == changed
 
 
+def test_a_watched_file_may_be_replaced_and_its_neighbours_do_not_count(bench, watch):
+    file = bench.write("a.txt", "One.")
+    watching = watch(request_of(bench, file), settle_s=0.2, every_s=60)
+    watching.wait_for(1)
+    time.sleep(0.5)
+    for text in ("Two.", "Three."):
+        found = len(watching.found)
+        bench.write("b.txt", text).replace(file)
+        assert {"a.txt"} == watching.wait_for(found + 1)[-1]
+    bench.write("b.txt", "Neighbour.")
+    time.sleep(1)
+    assert 3 == len(watching.found)
+
+
 def test_what_cannot_be_watched_is_due_every_so_often(bench, watch):
     watching = watch(request_of(bench, "https://example.org/"), every_s=0.05)
     assert [set(), set(), set()] == watching.wait_for(3)
