@@ -101,6 +101,9 @@ class PolicySettings(_Settings):
     exploration: float = Field(default=0, ge=0, le=0.5)
     """Share of decisions that the rules leave to chance, so that there is something to learn
     from."""
+    registry: str = ""
+    """Where policies and experiments are kept: a directory, or `s3://BUCKET/PREFIX`; empty means
+    below `home`."""
     shadow_share: float = Field(default=0, ge=0, le=0.1)
     """Share of decided requests for which a plan that was not chosen runs too, after the
     response."""

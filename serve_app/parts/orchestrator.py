@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Self
 
 import numpy as np
@@ -15,7 +16,8 @@ from policies.modes import Mode, choose_in_mode
 from policies.plan import known_plans
 from policies.policy import Policy
 from policies.registry.registry import PolicyRegistry
-from policies.registry.store import DirectoryStore
+from policies.registry.s3 import SCHEME, S3ObjectStore
+from policies.registry.store import DirectoryStore, ObjectStore
 from policies.registry.switch import PolicySwitch
 from policies.rules import RULES, RulesPolicy, load_rules
 from policies.types import Decision, DecisionRequest
@@ -103,8 +105,11 @@ def experiments_of(config: TacticianConfig) -> Experiments:
     return Experiments(_policy_store(config))
 
 
-def _policy_store(config: TacticianConfig) -> DirectoryStore:
-    return DirectoryStore(config.home / "policies")
+def _policy_store(config: TacticianConfig) -> ObjectStore:
+    where = config.policy.registry
+    if where.startswith(f"{SCHEME}://"):
+        return S3ObjectStore(where)
+    return DirectoryStore(Path(where) if where else config.home / "policies")
 
 
 def _refresh(learned: PolicySwitch, experiments: ExperimentSwitch) -> None:
