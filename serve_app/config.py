@@ -167,6 +167,11 @@ class TacticianConfig(_Settings):
         )
 
     @property
+    def applied_dir(self) -> Path:
+        """Where `tactician skills apply` puts skills and plans that a running service takes up."""
+        return self.home / "applied"
+
+    @property
     def experience_url(self) -> str:
         """Where decisions are kept, resolved."""
         return self.experience.url or f"sqlite:///{self.home / 'experience.db'}"

@@ -12,6 +12,7 @@ from policies.evaluation.dataset import Dataset, EvaluationQuery
 from policies.evaluation.evaluate import EvaluationSettings, PlanRun, Progress, evaluate
 from policies.evaluation.report import EvaluationReport
 from policies.types import Decision, DecisionRequest
+from serve_app.catalogue import current
 from serve_app.config import TacticianConfig
 from serve_app.deadline import Deadline
 from serve_app.execution.types import ExecutionRequest
@@ -83,7 +84,7 @@ def patient_registry(config: TacticianConfig) -> SkillRegistry:
     """The skills with time enough: a timeout on a busy machine says nothing of what a plan
     finds.
     """
-    registry = SkillRegistry.load(config.skill_dirs)
+    registry = current(config).registry
     return SkillRegistry(
         {
             name: manifest.model_copy(update={"timeout_ms": BUDGET_MS})

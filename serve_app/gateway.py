@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -16,6 +16,7 @@ from policies.types import Decision, DecisionRequest, Intent, QueryFeatures
 from serve_app import telemetry
 from serve_app.answers.types import Answer, AnswerRequest
 from serve_app.calls import Target
+from serve_app.catalogue import Catalogue
 from serve_app.deadline import Deadline, Stopwatch
 from serve_app.errors import Overloaded, RequestRejected, ServiceUnavailable
 from serve_app.execution.cache import ResultCache
@@ -56,6 +57,16 @@ UNKNOWN_FEATURES = QueryFeatures(
 
 
 @dataclass(frozen=True, slots=True)
+class TakenUp:
+    """How far a graph is with what was applied to a running service."""
+
+    fingerprint: str = ""
+    """Of the applied files that were looked at last."""
+    problems: tuple[tuple[str, str], ...] = ()
+    """(skill, plan or file; why it is not in use)."""
+
+
+@dataclass(frozen=True, slots=True)
 class Graph:
     """The parts that a gateway works with. Immutable: a change of skills or plans is a new
     graph.
@@ -67,13 +78,19 @@ class Graph:
     executor: Executor
     results: ResultCache
     """The executor, and what it found a moment ago."""
-    plans: Mapping[str, Plan]
+    catalogue: Catalogue
     candidates: tuple[str, ...]
     """Plans whose required skills all run here."""
     fallback: RulesPolicy
     """Decides when the orchestrator is away."""
     first_look: tuple[str, ...] = ()
     """Skills that search before the plan is chosen."""
+    taken_up: TakenUp = TakenUp()
+
+    @property
+    def plans(self) -> Mapping[str, Plan]:
+        """Every plan, by name."""
+        return self.catalogue.plans
 
     def working(self) -> tuple[str, ...]:
         """The candidates that need no skill that fails now; all of them when each needs one, for
@@ -141,17 +158,24 @@ class Gateway:
         return infos[0].name if infos else "none"
 
     async def warm_up(self) -> None:
-        """Run every plan once on every collection: opens indexes and loads models before they are
+        """Run every plan once on every collection."""
+        try:
+            await self.warm_plans(self.graph, self.candidates())
+        finally:
+            self.warm = True
+
+    async def warm_plans(self, graph: Graph, plans: Sequence[str]) -> None:
+        """Run plans once on every collection: opens indexes and loads models before they are
         needed.
         """
-        unhurried = self.graph.executor.unhurried(WARM_UP_BUDGET_MS)
+        unhurried = graph.executor.unhurried(WARM_UP_BUDGET_MS)
         try:
             for info in await self.collections.collections():
-                for name in self.candidates():
+                for name in plans:
                     await unhurried.execute(
                         ExecutionRequest(
                             query=WARM_UP_QUERY,
-                            plan=self.graph.plans[name],
+                            plan=graph.plans[name],
                             collection=info.name,
                             version=info.version,
                             top_k=1,
@@ -161,8 +185,6 @@ class Gateway:
                     )
         except SkillError as error:
             log.warning("warm-up stopped", extra={"why": str(error)})
-        finally:
-            self.warm = True
 
     async def retrieve(self, request: RetrieveRequest) -> Retrieved:
         """Choose a plan, run it, record it.

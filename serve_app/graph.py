@@ -2,37 +2,34 @@
 (`local_gateway`).
 """
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypedDict
 
 import numpy as np
 
 from policies.experience.digests import Digester
-from policies.plan import known_plans
 from policies.rules import RULES, RulesPolicy, load_rules
 from serve_app.calls import CoalescedTarget, Coalescing, DirectTarget, Send, inline_send
+from serve_app.catalogue import Catalogue, current
 from serve_app.config import TacticianConfig
 from serve_app.execution.cache import ResultCache
 from serve_app.execution.executor import Executor
 from serve_app.execution.stage import SkillTarget
 from serve_app.gateway import Gateway, Graph
-from serve_app.parts import ANALYZER, GENERATOR, ORCHESTRATOR, RECORDER, SKILL, build_part
+from serve_app.parts import ANALYZER, GENERATOR, ORCHESTRATOR, RECORDER, SKILL, Part, build_part
 from serve_app.parts.hosted import HostedPart
 from serve_app.recording import Recording
 from serve_app.sessions.conversations import Conversations
 from serve_app.shadow import ShadowArms
-from skills.registry import SkillRegistry
+from skills.manifest import SkillManifest
+from skills.registry import SkillRegistry, build_skill
 from skills.resources import Resources
 from skills.skill import SkillKind
 
 SendOf = Callable[[str], "Send[Any, Any]"]
 """How a part is reached, by its name."""
-
-
-def skill_names(config: TacticianConfig, registry: SkillRegistry) -> list[str]:
-    """The skills that the configuration wants to run, and those that they require."""
-    wanted = config.skills or tuple(n for n, m in registry.manifests.items() if m.enabled)
-    return list(registry.with_required(wanted))
 
 
 def is_inline(part: str, config: TacticianConfig, registry: SkillRegistry) -> bool:
@@ -43,37 +40,74 @@ def is_inline(part: str, config: TacticianConfig, registry: SkillRegistry) -> bo
     return bool(getattr(config.parts, part).placement == "inline")
 
 
-def part_names(config: TacticianConfig, registry: SkillRegistry) -> list[str]:
+def part_names(catalogue: Catalogue) -> list[str]:
     """Every part of the graph."""
-    skills = [SKILL + name for name in skill_names(config, registry)]
+    skills = [SKILL + name for name in catalogue.runs]
     return [ANALYZER, ORCHESTRATOR, GENERATOR, RECORDER, *skills]
 
 
-def build_graph(config: TacticianConfig, registry: SkillRegistry, send_of: SendOf) -> Graph:
+def skill_target(
+    manifest: SkillManifest, send: "Send[Any, Any]", *, is_inline: bool
+) -> SkillTarget:
+    """How the executor calls a skill."""
+    alone = manifest.kind is SkillKind.FUSE and is_inline
+    return (DirectTarget if alone else CoalescedTarget)(manifest.skill_id, send)
+
+
+def build_graph(config: TacticianConfig, catalogue: Catalogue, send_of: SendOf) -> Graph:
     """The graph of the configured parts."""
-    targets: dict[str, SkillTarget] = {}
-    for name in skill_names(config, registry):
-        alone = registry[name].kind is SkillKind.FUSE and is_inline(SKILL + name, config, registry)
-        targets[name] = (DirectTarget if alone else CoalescedTarget)(name, send_of(SKILL + name))
-    plans = known_plans(config.plan_dirs)
-    manifests = {name: registry[name] for name in targets}
-    executor = Executor(targets, manifests, config.breakers, config.deduplication)
-    rules = load_rules(config.rules_file or RULES, plans)
+    targets = {
+        name: skill_target(
+            catalogue.registry[name],
+            send_of(SKILL + name),
+            is_inline=is_inline(SKILL + name, config, catalogue.registry),
+        )
+        for name in catalogue.runs
+    }
+    rules = load_rules(config.rules_file or RULES, current(config).plans)
     return Graph(
         analyzer=CoalescedTarget(ANALYZER, send_of(ANALYZER)),
         orchestrator=CoalescedTarget(ORCHESTRATOR, send_of(ORCHESTRATOR)),
         generator=CoalescedTarget(GENERATOR, send_of(GENERATOR)),
-        executor=executor,
-        results=ResultCache(executor, config.results),
-        plans=plans,
-        candidates=tuple(name for name, plan in plans.items() if plan.is_candidate(set(targets))),
         fallback=RulesPolicy(rules),
-        first_look=tuple(name for name in config.policy.first_look if name in targets),
+        **_skills_and_plans(config, catalogue, targets),
     )
 
 
+def changed_graph(
+    graph: Graph,
+    config: TacticianConfig,
+    catalogue: Catalogue,
+    targets: Mapping[str, SkillTarget],
+) -> Graph:
+    """The same parts with other skills and plans, and no results of the old ones."""
+    return replace(graph, **_skills_and_plans(config, catalogue, targets))
+
+
+class _SkillsAndPlans(TypedDict):
+    executor: Executor
+    results: ResultCache
+    catalogue: Catalogue
+    candidates: tuple[str, ...]
+    first_look: tuple[str, ...]
+
+
+def _skills_and_plans(
+    config: TacticianConfig, catalogue: Catalogue, targets: Mapping[str, SkillTarget]
+) -> _SkillsAndPlans:
+    manifests, running = {name: catalogue.registry[name] for name in targets}, set(targets)
+    executor = Executor(targets, manifests, config.breakers, config.deduplication)
+    return {
+        "executor": executor,
+        "results": ResultCache(executor, config.results),
+        "catalogue": catalogue,
+        "candidates": tuple(n for n, p in catalogue.plans.items() if p.is_candidate(running)),
+        "first_look": tuple(name for name in config.policy.first_look if name in running),
+    }
+
+
 def build_gateway(
-    config: TacticianConfig, registry: SkillRegistry, resources: Resources, send_of: SendOf
+    config: TacticianConfig, catalogue: Catalogue, resources: Resources, send_of: SendOf
 ) -> Gateway:
     """A gateway on the configured parts."""
     recorder = CoalescedTarget[Any, Any](
@@ -83,7 +117,7 @@ def build_gateway(
     )
     config.home.mkdir(parents=True, exist_ok=True)
     return Gateway(
-        build_graph(config, registry, send_of),
+        build_graph(config, catalogue, send_of),
         resources.vector_store(),
         Recording(recorder, config.experience.max_waiting),
         Digester.open(config.home / "salt"),
@@ -95,19 +129,23 @@ def build_gateway(
 
 
 def inline_sends(
-    parts: Iterable[str], config: TacticianConfig, resources: Resources
+    parts: Iterable[str], config: TacticianConfig, registry: SkillRegistry, resources: Resources
 ) -> dict[str, "Send[Any, Any]"]:
     """Sends to parts that are built here."""
 
-    def hosted(name: str) -> HostedPart:
-        return HostedPart(name, lambda: build_part(name, config, resources))
+    def build(name: str) -> Part:
+        if name.startswith(SKILL):
+            return build_skill(registry[name.removeprefix(SKILL)], resources)
+        return build_part(name, config, resources)
 
-    return {name: inline_send(name, hosted(name).run) for name in parts}
+    return {name: inline_send(name, HostedPart(name, partial(build, name)).run) for name in parts}
 
 
 def local_gateway(config: TacticianConfig, registry: SkillRegistry | None = None) -> Gateway:
     """Everything in this process, without Ray: evaluation, tests, very small machines."""
-    registry = registry or SkillRegistry.load(config.skill_dirs)
+    catalogue = current(config)
+    if registry is not None:
+        catalogue = replace(catalogue, registry=registry)
     resources = Resources(config.resources)
-    sends = inline_sends(part_names(config, registry), config, resources)
-    return build_gateway(config, registry, resources, sends.__getitem__)
+    sends = inline_sends(part_names(catalogue), config, catalogue.registry, resources)
+    return build_gateway(config, catalogue, resources, sends.__getitem__)

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from policies.errors import PlanInvalid
 from policies.learned.ranker import JudgedCandidates, RankerTraining, TrainedRanker, train_ranker
-from policies.plan import Plan, known_plans
+from policies.plan import Plan
 from policies.registry.store import DirectoryStore
+from serve_app.catalogue import current
 from serve_app.config import TacticianConfig
 from serve_app.deadline import Deadline
 from serve_app.evaluate import BUDGET_MS, evaluation_config, patient_registry
@@ -74,7 +75,7 @@ async def judged_candidates(
         PlanInvalid: no such plan, or one without a ranker.
         RequestInvalid: no such collection.
     """
-    plans = known_plans(config.plan_dirs)
+    plans = current(config).plans
     if plan not in plans:
         raise PlanInvalid(plan, f"is no known plan; there are: {', '.join(sorted(plans))}")
     before = Candidates.of(plans[plan])

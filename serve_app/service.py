@@ -26,6 +26,8 @@ from serve_app.errors import ServiceUnavailable
 from serve_app.running_service import HomeClaim, is_claimed, running_service
 
 APPLICATION = "tactician"
+SKILL_APPLICATIONS = "tactician-skill."
+"""Prefix of the applications of skills that were applied while the service ran."""
 READY_TIMEOUT_S = 180.0
 OBJECT_STORE_BYTES = 80_000_000
 """Ray's minimum: results travel by value, only ingestion uses the object store."""
@@ -149,7 +151,9 @@ class Service:
             return
         try:
             if self._deployed and os.environ.get("RAY_ADDRESS"):
-                serve.delete(APPLICATION)
+                for name in serve.status().applications:
+                    if name == APPLICATION or name.startswith(SKILL_APPLICATIONS):
+                        serve.delete(name)
         finally:
             ray.shutdown()
 
@@ -218,13 +222,14 @@ def stop_running(config: TacticianConfig, timeout_s: float = 60.0) -> bool:
 
 def _logical_cpus(config: TacticianConfig) -> int:
     """Enough logical CPUs for every replica there may be; Ray only counts them."""
+    from serve_app.catalogue import current
     from serve_app.graph import is_inline, part_names
     from serve_app.parts import SKILL
-    from skills.registry import SkillRegistry
 
-    registry = SkillRegistry.load(config.skill_dirs)
+    catalogue = current(config)
+    registry = catalogue.registry
     booked = config.parts.gateway.num_cpus * config.parts.gateway.max_replicas
-    for name in part_names(config, registry):
+    for name in part_names(catalogue):
         if is_inline(name, config, registry):
             continue
         if name.startswith(SKILL):

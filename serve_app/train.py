@@ -6,10 +6,10 @@ from policies.experience.store import ExperienceStore
 from policies.learning.log import rewarded_log
 from policies.learning.search import Search
 from policies.learning.train import Trained, TrainSettings, train
-from policies.plan import known_plans
 from policies.policy import Policy
 from policies.registry.registry import Entry, PolicyRegistry
 from policies.rules import RULES, RulesPolicy, load_rules
+from serve_app import catalogue
 from serve_app.config import TacticianConfig
 from serve_app.parts.orchestrator import policy_registry
 
@@ -51,8 +51,7 @@ def incumbent(config: TacticianConfig) -> Policy:
     current = registry.index().current
     if current is not None:
         return registry.load(current)[0]
-    plans = known_plans(config.plan_dirs)
-    rules = load_rules(config.rules_file or RULES, plans)
+    rules = load_rules(config.rules_file or RULES, catalogue.current(config).plans)
     return RulesPolicy(rules, config.policy.exploration)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from serve_app.catalogue import current
 from serve_app.config import TacticianConfig
 from serve_app.errors import NotFound, RequestRejected
 from skills.conformance import Finding, conform
@@ -25,7 +26,7 @@ def registry_with(config: TacticianConfig, target: str) -> tuple[SkillRegistry, 
         SkillMisconfigured: the file is wrong, or what it requires is not there.
         NotFound: no skill of this name.
     """
-    registry = SkillRegistry.load(config.skill_dirs)
+    registry = current(config).registry
     if target in registry:
         return registry, target
     if not Path(target).is_file():

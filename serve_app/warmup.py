@@ -17,10 +17,10 @@ from policies.rules import RULES, load_rules
 from policies.warmup.leaning import leaning_more
 from policies.warmup.queries import Kind, MadeQuery, QuerySettings, make_queries
 from policies.warmup.sample import sample_passages
+from serve_app.catalogue import current
 from serve_app.config import TacticianConfig
 from serve_app.replay import replay_matrix
 from serve_app.train import incumbent
-from skills.registry import SkillRegistry
 from skills.resources import Resources
 from skills.skill import Skill, SkillRequest
 
@@ -61,7 +61,7 @@ async def made_queries(
     queries = make_queries(passages, settings)
     if not queries:
         raise DatasetInvalid(collection, f"{len(passages)} passages make no query")
-    registry = SkillRegistry.load(config.skill_dirs)
+    registry = current(config).registry
     if not registry[REWRITER].enabled:
         return queries, 0
     return await reworded(queries, registry.build(REWRITER, resources), collection)

@@ -55,6 +55,8 @@ class SkillManifest(BaseModel):
     class_path: str
     kind: SkillKind
     description: str = Field(min_length=1)
+    version: str = ""
+    """Of the skill's code; another one makes a running service build the skill anew."""
     init_params: dict[str, Any] = Field(default_factory=dict)
     enabled: bool = True
     """Whether the skill runs unless the configuration says which skills do; costly ones are off."""

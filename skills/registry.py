@@ -8,7 +8,7 @@ from typing import cast
 from skills.errors import SkillMisconfigured
 from skills.manifest import SkillManifest, load_manifests
 from skills.plugins import installed_folders
-from skills.resources import Resources, build, load_class
+from skills.resources import Resources, build, configured, load_class
 from skills.skill import Skill
 
 CATALOG = Path(__file__).parent / "catalog"
@@ -36,10 +36,20 @@ class SkillRegistry:
         Raises:
             SkillMisconfigured: unknown skill, or its class, parameters, store or encoder is wrong.
         """
-        skill = build(self[skill_id].component, resources)
-        if not isinstance(skill, Skill):
-            raise SkillMisconfigured(skill_id, f"{type(skill).__name__} is no Skill: no run()")
-        return skill
+        return build_skill(self[skill_id], resources)
+
+    def check(self, skill_id: str) -> None:
+        """Check what can be checked without building: the class, and the parameters against its
+        `Config`.
+
+        Raises:
+            SkillMisconfigured: says which.
+        """
+        configured(self[skill_id].component)
+
+    def adding(self, manifests: Mapping[str, SkillManifest]) -> "SkillRegistry":
+        """Another registry, with these manifests added or in the place of those of their name."""
+        return SkillRegistry(self.manifests | dict(manifests))
 
     def with_required(self, skill_ids: Iterable[str]) -> tuple[str, ...]:
         """The skills and all that they require, what is required first."""
@@ -66,6 +76,18 @@ class SkillRegistry:
 
     def __contains__(self, skill_id: str) -> bool:
         return skill_id in self.manifests
+
+
+def build_skill(manifest: SkillManifest, resources: Resources) -> Skill:
+    """Build a skill.
+
+    Raises:
+        SkillMisconfigured: its class, parameters, store or encoder is wrong.
+    """
+    skill = build(manifest.component, resources)
+    if not isinstance(skill, Skill):
+        raise SkillMisconfigured(manifest.skill_id, f"{type(skill).__name__} is no Skill: no run()")
+    return skill
 
 
 def _sorted_by_dependency(manifests: Mapping[str, SkillManifest]) -> list[str]:

@@ -80,15 +80,20 @@ def build(component: Component, resources: "Resources") -> object:
     Raises:
         SkillMisconfigured: the class cannot be imported, or `init_params` do not fit its `Config`.
     """
+    cls, config = configured(component)
+    return cls(config, resources)
+
+
+def configured(component: Component) -> tuple[type[Configurable], BaseModel]:
+    """The class of a component and its checked parameters. Raises like `build`."""
     cls = load_class(component.class_path)
     try:
-        config = cls.Config.model_validate(component.init_params)
+        return cls, cls.Config.model_validate(component.init_params)
     except ValidationError as error:
         problems = "; ".join(
             f"init_params.{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()
         )
         raise SkillMisconfigured(component.class_path, problems) from error
-    return cls(config, resources)
 
 
 class Resources:

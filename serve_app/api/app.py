@@ -15,7 +15,7 @@ from serve_app.callers import KeyRing
 from serve_app.config import TacticianConfig
 from serve_app.console import PAGE
 from serve_app.gateway import Gateway
-from skills.registry import SkillRegistry
+from serve_app.live import LiveCatalogue
 
 CONSOLE_POLICY = (
     "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; "
@@ -24,18 +24,25 @@ CONSOLE_POLICY = (
 """The page is one file with its script in it, and may talk to this service only."""
 
 
-async def _work(gateway: Gateway) -> None:
+async def _work(gateway: Gateway, live: LiveCatalogue | None) -> None:
     """What a gateway does beside answering, from its start to its end."""
+    if live is not None:
+        await live.look()
     await gateway.warm_up()
-    await gateway.watch()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(gateway.watch())
+        if live is not None:
+            group.create_task(live.watch())
 
 
-def build_api(gateway: Gateway, config: TacticianConfig, registry: SkillRegistry) -> FastAPI:
-    """The HTTP API of a gateway."""
+def build_api(
+    gateway: Gateway, config: TacticianConfig, live: LiveCatalogue | None = None
+) -> FastAPI:
+    """The HTTP API of a gateway; with `live` it takes up what is applied while it runs."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        background = asyncio.create_task(_work(gateway))
+        background = asyncio.create_task(_work(gateway, live))
         yield
         background.cancel()
         await gateway.recording.drain(timeout_s=5.0)
@@ -57,7 +64,7 @@ def build_api(gateway: Gateway, config: TacticianConfig, registry: SkillRegistry
     app.include_router(retrieval.router(gateway, config))
     app.include_router(history.router(gateway))
     app.include_router(why_not.router(gateway))
-    app.include_router(catalog.router(gateway, registry))
+    app.include_router(catalog.router(gateway))
     app.include_router(health.router(gateway))
 
     @app.get("/console", include_in_schema=False)

@@ -12,29 +12,33 @@ from serve_app.api.views import json_response
 from serve_app.callers import Principal
 from serve_app.errors import NotFound
 from serve_app.gateway import Gateway
-from skills.registry import SkillRegistry
 from skills.stores.store import FieldSummary
 
 
-def router(gateway: Gateway, registry: SkillRegistry) -> APIRouter:
+def router(gateway: Gateway) -> APIRouter:
     """The routes."""
     routes = APIRouter(prefix="/v1", tags=["catalogue"], responses=PROBLEMS)
 
     @routes.get("/skills", response_model=dict[str, Any])
     async def skills(request: Request) -> Response:
-        """Every known skill, and whether it runs here."""
-        hidden = _hidden_from(principal_of(request))
-        running = gateway.graph.executor.wellness.report()
+        """Every known skill, and whether it runs here; and how far the service is with what was
+        applied to it.
+        """
+        graph, hidden = gateway.graph, _hidden_from(principal_of(request))
+        running = graph.executor.wellness.report()
         views = [
             manifest.model_dump(mode="json", exclude=hidden)
             | {"running": name in running, "now": running.get(name)}
-            for name, manifest in registry.manifests.items()
+            for name, manifest in graph.catalogue.registry.manifests.items()
         ]
-        return json_response({"skills": views})
+        problems = [{"subject": s, "detail": d} for s, d in graph.taken_up.problems]
+        applied = {"fingerprint": graph.taken_up.fingerprint, "problems": problems}
+        return json_response({"skills": views, "applied": applied})
 
     @routes.get("/skills/{skill_id}", response_model=dict[str, Any])
     async def skill(skill_id: str, request: Request) -> Response:
         """One skill with the JSON Schema of its parameters."""
+        registry = gateway.graph.catalogue.registry
         if skill_id not in registry:
             known = ", ".join(registry.manifests)
             raise NotFound("skill_id", f"no skill {skill_id!r}; there are: {known}")

@@ -16,12 +16,12 @@ from sqlalchemy.engine import make_url
 
 from policies.errors import PolicyError
 from policies.experience.store import ExperienceStore
+from serve_app.catalogue import current
 from serve_app.cli.settings import settings_of
 from serve_app.config import TacticianConfig
 from serve_app.running_service import running_service
 from serve_app.service import port_is_free
 from skills.errors import SkillError
-from skills.registry import SkillRegistry
 from skills.resources import Resources
 from skills.stores.store import CollectionReader
 
@@ -138,11 +138,12 @@ def stores(config: TacticianConfig) -> list[Finding]:
 
 def skills(config: TacticianConfig) -> list[Finding]:
     """Every skill that would run, by building it."""
-    registry = SkillRegistry.load(config.skill_dirs)
+    catalogue = current(config)
+    registry = catalogue.registry
     resources = Resources(config.resources)
     findings = []
-    for name, manifest in registry.manifests.items():
-        if not manifest.enabled and name not in config.skills:
+    for name in registry.manifests:
+        if name not in catalogue.runs:
             findings.append(Finding(f"skill {name}", True, "off"))
             continue
         try:

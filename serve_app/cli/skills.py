@@ -1,7 +1,9 @@
-"""`tactician skills`: look at skills and try them out."""
+"""`tactician skills`: look at skills, try them out, apply and remove them."""
 
 import asyncio
 import json
+import time
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,12 +12,21 @@ from rich.console import Console
 from rich.syntax import Syntax
 from rich.table import Table
 
-from serve_app.cli.settings import settings_of
+from serve_app import applied
+from serve_app.cli.settings import Settings, settings_of
+from serve_app.errors import RequestRejected, ServiceUnavailable
+from serve_app.running_service import running_service
 from serve_app.trial import registry_with, try_skill
 from skills.resources import Resources
 
+TAKE_UP_WITHIN_S = 90.0
+IN_A_ROW = 3
+"""Answers that must say so: behind one address there may be several gateways."""
+
 console = Console()
-skills = typer.Typer(name="skills", help="List, show and test skills.", add_completion=False)
+skills = typer.Typer(
+    name="skills", help="Look at skills, try them out, apply and remove them.", add_completion=False
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -76,3 +87,54 @@ def try_out(
     console.print(table)
     if any(finding.wrong for finding in findings):
         raise typer.Exit(1)
+
+
+@skills.command()
+def apply(
+    context: typer.Context,
+    path: Annotated[
+        Path, typer.Argument(help="A manifest, a plan, or a folder of them.", exists=True)
+    ],
+) -> None:
+    """Add or change skills and plans; a running service takes them up without a pause."""
+    settings = settings_of(context)
+    bundle = applied.apply(settings.config, path)
+    _taken_up(settings, ", ".join((*bundle.skills, *bundle.plans)))
+
+
+@skills.command()
+def remove(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="Of the skill, or of a plan that was applied.")],
+) -> None:
+    """Take a skill or an applied plan out of a running service, without a pause."""
+    settings = settings_of(context)
+    applied.remove(settings.config, name)
+    _taken_up(settings, name)
+
+
+def _taken_up(settings: Settings, what: str) -> None:
+    """Wait until the service says that it has taken up what is applied now.
+
+    Raises:
+        RequestRejected: the service could not take something up, and says why.
+        ServiceUnavailable: it did not in time.
+    """
+    if not settings.url and running_service(settings.config.home) is None:
+        console.print(f"{what}: written; no service runs here, the next one takes it up")
+        return
+    started, wanted, in_a_row = time.monotonic(), applied.fingerprint(settings.config), 0
+    with settings.client() as client, console.status("waiting for the service"):
+        while time.monotonic() - started < TAKE_UP_WITHIN_S:
+            seen = client.get("/v1/skills")["applied"]
+            in_a_row = in_a_row + 1 if seen["fingerprint"] == wanted else 0
+            if in_a_row == IN_A_ROW:
+                if seen["problems"]:
+                    first = seen["problems"][0]
+                    raise RequestRejected(first["subject"], first["detail"])
+                took_s = time.monotonic() - started
+                console.print(f"{what}: taken up after {took_s:.1f} s", highlight=False)
+                return
+            time.sleep(0.1)
+    detail = f"took nothing up in {TAKE_UP_WITHIN_S:.0f} s; does it share {settings.config.home}?"
+    raise ServiceUnavailable(settings.client().url, detail)

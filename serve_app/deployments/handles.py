@@ -44,7 +44,7 @@ def handle_send(name: str, handle: "DeploymentHandle[Any]") -> "Send[Any, Any]":
                 if attempt == ATTEMPTS:
                     raise SkillUnavailable(name, "its replica was lost twice") from error
             except (RayError, RayServeException) as error:
-                raise _ours(name, error) from error
+                raise as_skill_error(name, error) from error
             else:
                 return results
             finally:
@@ -55,8 +55,8 @@ def handle_send(name: str, handle: "DeploymentHandle[Any]") -> "Send[Any, Any]":
     return send
 
 
-def _ours(name: str, error: Exception) -> SkillError:
-    """Translate; a SkillError that a replica raised is one already."""
+def as_skill_error(name: str, error: Exception) -> SkillError:
+    """One of our errors for one of Ray's; a SkillError that a replica raised is one already."""
     match error:
         case SkillError():
             return error

@@ -7,8 +7,10 @@ from typing import Any
 
 from serve_app.calls import Envelope, serve_batch
 from serve_app.config import TacticianConfig
-from serve_app.parts import build_part
+from serve_app.parts import Part, build_part
 from serve_app.parts.hosted import HostedPart
+from skills.manifest import SkillManifest
+from skills.registry import build_skill
 from skills.resources import Resources
 
 log = logging.getLogger("ray.serve")
@@ -24,12 +26,21 @@ class PartDeployment:
     must not restart replicas.
     """
 
-    async def __init__(self, name: str, config: dict[str, Any]) -> None:  # type: ignore[misc]
+    async def __init__(  # type: ignore[misc]
+        self, name: str, config: dict[str, Any], skill: dict[str, Any] | None
+    ) -> None:
+        """Args: skill: the manifest, when the part is a skill."""
         settings = TacticianConfig.model_validate(config)
+        resources = Resources(settings.resources)
+        manifest = SkillManifest.model_validate(skill) if skill is not None else None
+
+        def build() -> Part:
+            if manifest is not None:
+                return build_skill(manifest, resources)
+            return build_part(name, settings, resources)
+
         self._name = name
-        self._part = HostedPart(
-            name, lambda: build_part(name, settings, Resources(settings.resources))
-        )
+        self._part = HostedPart(name, build)
         try:
             async with asyncio.timeout(CHECK_TIMEOUT_S):
                 await self._part.check_health()  # loads what is loaded at first use

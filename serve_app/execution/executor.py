@@ -39,7 +39,9 @@ class Executor:
         self._deduplication = deduplication or EQUAL_ONLY
         settings = breakers or BreakerSettings()
         self._targets = {
-            name: GuardedTarget(name, target, checked, settings, manifests[name].timeout_ms)
+            name: target
+            if isinstance(target, GuardedTarget)
+            else GuardedTarget(name, target, checked, settings, manifests[name].timeout_ms)
             for name, target in targets.items()
         }
         self.wellness = Wellness(self._targets, self._manifests)
@@ -67,6 +69,13 @@ class Executor:
         if skill not in self._targets:
             raise SkillUnavailable(skill, "is not running")
         return await self._targets[skill].call(request, deadline)
+
+    @property
+    def targets(self) -> Mapping[str, SkillTarget]:
+        """How each skill is called; another executor that is given these knows what is known of
+        them.
+        """
+        return self._targets
 
     def is_cacheable(self, plan: Plan) -> bool:
         """Whether the plan gives the same on the same index version."""

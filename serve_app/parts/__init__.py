@@ -31,16 +31,11 @@ class Part(Protocol):
 
 
 def build_part(name: str, config: TacticianConfig, resources: Resources) -> Part:
-    """Build one part.
+    """Build one part that is no skill; those are built from their manifests.
 
     Raises:
         SkillMisconfigured, PolicyError: the configuration of the part is wrong.
     """
-    if name.startswith(SKILL):
-        from skills.registry import SkillRegistry
-
-        registry = SkillRegistry.load(config.skill_dirs)
-        return registry.build(name.removeprefix(SKILL), resources)
     match name:
         case "analyzer":
             from serve_app.parts.analyzer import AnalyzerPart

@@ -13,7 +13,6 @@ from policies.errors import PolicyError
 from policies.experiments.experiment import Experiments
 from policies.experiments.serving import ExperimentSwitch
 from policies.modes import Mode, choose_in_mode
-from policies.plan import known_plans
 from policies.policy import Policy
 from policies.registry.registry import PolicyRegistry
 from policies.registry.s3 import SCHEME, S3ObjectStore
@@ -21,6 +20,7 @@ from policies.registry.store import DirectoryStore, ObjectStore
 from policies.registry.switch import PolicySwitch
 from policies.rules import RULES, RulesPolicy, load_rules
 from policies.types import Decision, DecisionRequest
+from serve_app.catalogue import current
 from serve_app.config import TacticianConfig
 from skills.errors import SkillError, SkillFailed
 
@@ -56,8 +56,7 @@ class OrchestratorPart:
     @classmethod
     def build(cls, config: TacticianConfig) -> Self:
         """The policies that the configuration names."""
-        plans = known_plans(config.plan_dirs)
-        chosen = load_rules(config.rules_file or RULES, plans)
+        chosen = load_rules(config.rules_file or RULES, current(config).plans)
         rules = RulesPolicy(chosen, config.policy.exploration)
         registry = policy_registry(config)
         learned = PolicySwitch(registry, rules)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
 from serve_app.cli.main import app
 from serve_app.client import TacticianClient
@@ -84,8 +85,7 @@ def test_the_demo_answers_its_questions_with_citations_plan_and_times(demo):
 
 
 def test_commands_of_the_readme_exist(demo):
-    commands = {name.name or name.callback.__name__ for name in app.registered_commands}
-    commands |= {group.typer_instance.info.name for group in app.registered_groups}
+    commands = set(get_command(app).commands)
     shown = re.findall(r"^tactician (\w+)", "".join(blocks("console")), re.MULTILINE)
     assert shown
     assert set(shown) <= commands

@@ -8,7 +8,6 @@ import pytest
 from serve_app.api.app import build_api
 from serve_app.config import load_config
 from serve_app.graph import local_gateway
-from skills.registry import SkillRegistry
 
 STUBS = Path(__file__).parents[2] / "load" / "stubs"
 
@@ -38,7 +37,7 @@ def gateway(config):
 
 @pytest.fixture
 async def http(gateway, config):
-    api = build_api(gateway, config, SkillRegistry.load(config.skill_dirs))
+    api = build_api(gateway, config)
     transport = httpx.ASGITransport(api, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
         await gateway.warm_up()

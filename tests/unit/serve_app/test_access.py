@@ -14,7 +14,6 @@ import pytest
 from serve_app.api.app import build_api
 from serve_app.config import load_config
 from serve_app.graph import local_gateway
-from skills.registry import SkillRegistry
 from skills.resources import Resources
 from skills.stores.conditions import Access
 from skills.stores.store import IndexedPassage
@@ -88,7 +87,7 @@ def everything(tmp_path_factory):
     )
     writer.commit()
     gateway = local_gateway(config)
-    return build_api(gateway, config, SkillRegistry.load()), gateway, made
+    return build_api(gateway, config), gateway, made
 
 
 def a_question(rng, made):

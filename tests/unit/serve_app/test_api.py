@@ -8,7 +8,6 @@ from policies.plan import Plan
 from serve_app.api.app import build_api
 from serve_app.config import load_config
 from serve_app.graph import local_gateway
-from skills.registry import SkillRegistry
 from skills.resources import Resources
 from skills.stores.store import IndexedPassage
 from skills.types import Passage, PassageMetadata
@@ -167,7 +166,7 @@ async def test_a_part_that_cannot_be_built_costs_its_part_only(config):
     broken = {"class_path": "tests.no_such_generator"}
     config = config.model_validate(config.model_dump() | {"generator": broken})
     gateway = local_gateway(config)
-    api = build_api(gateway, config, SkillRegistry.load(config.skill_dirs))
+    api = build_api(gateway, config)
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(api), base_url="http://test"
     ) as client:
@@ -198,7 +197,7 @@ async def test_no_stage_keeps_words_of_the_query_out_of_which_it_made_filters_or
 ):
     config = on_passages(tmp_path, store_query_text=False)
     gateway = local_gateway(config)
-    api = build_api(gateway, config, SkillRegistry.load())
+    api = build_api(gateway, config)
     query = "compare the revenue of Lovelace and Babbage in Zurich"
     body = {"query": query, "collection": "c", "plan": plan, "budget_ms": 20_000}
     transport = httpx.ASGITransport(api)
@@ -261,7 +260,8 @@ async def test_plans_that_need_a_failing_skill_are_no_candidates_while_others_wo
         cost_hint_ms=1,
     )
     plans = {**graph.plans, "right_only": one_armed}
-    graph = replace(graph, plans=plans, candidates=("stub_hybrid", "right_only"))
+    catalogue = replace(graph.catalogue, plans=plans)
+    graph = replace(graph, catalogue=catalogue, candidates=("stub_hybrid", "right_only"))
     graph.executor.wellness.away = lambda: frozenset(away)
     assert ("right_only",) == graph.working()
     away |= {"right"}

@@ -12,7 +12,6 @@ from serve_app.cli.service import is_open_to_others
 from serve_app.config import TacticianConfig, load_config
 from serve_app.graph import local_gateway
 from skills.errors import SkillMisconfigured
-from skills.registry import SkillRegistry
 from skills.types import Caller
 
 QUERY = {"query": "what does the thing cost", "collection": "stub"}
@@ -32,7 +31,7 @@ async def guarded(config):
     ]
     config = TacticianConfig.model_validate(config.model_dump() | {"callers": {"keys": keys}})
     gateway = local_gateway(config)
-    api = build_api(gateway, config, SkillRegistry.load(config.skill_dirs))
+    api = build_api(gateway, config)
     transport = httpx.ASGITransport(api, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
         yield client

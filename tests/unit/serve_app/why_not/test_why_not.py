@@ -10,7 +10,6 @@ from serve_app.api.app import build_api
 from serve_app.config import load_config
 from serve_app.graph import local_gateway
 from skills.errors import SkillUnavailable
-from skills.registry import SkillRegistry
 from skills.resources import Resources
 from skills.skill import SkillResult
 from skills.stores.store import IndexedPassage
@@ -71,8 +70,9 @@ async def asking(tmp_path):
     writer.commit()
     gateway = local_gateway(config)
     plans = {p.name: p for p in PLANS}
-    gateway.apply(replace(gateway.graph, plans=plans, candidates=tuple(plans)))
-    api = build_api(gateway, config, SkillRegistry.load())
+    catalogue = replace(gateway.graph.catalogue, plans=plans)
+    gateway.apply(replace(gateway.graph, catalogue=catalogue, candidates=tuple(plans)))
+    api = build_api(gateway, config)
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(api), base_url="http://test"
     ) as client:

@@ -7,11 +7,11 @@ import pytest
 
 from ingest.request import IngestRequest
 from ingest.run import run
+from serve_app.catalogue import current
 from serve_app.config import load_config
 from serve_app.graph import build_gateway, inline_sends, part_names
 from serve_app.requests import RetrieveRequest
 from skills.errors import RequestInvalid, SkillError, SkillMisconfigured, SkillRejected
-from skills.registry import SkillRegistry
 from skills.resources import Component, Resources, ResourceSettings
 from skills.stores.paired import PairedStore
 from skills.types import OPERATOR, MissingReason
@@ -165,10 +165,10 @@ async def test_a_configuration_file_puts_the_words_of_a_service_on_a_cluster(tmp
 
 async def retrieved(config, plan):
     """What a service of this configuration finds."""
-    registry = SkillRegistry.load(config.skill_dirs)
+    catalogue = current(config)
     resources = Resources(config.resources)
-    sends = inline_sends(part_names(config, registry), config, resources)
-    gateway = build_gateway(config, registry, resources, sends.__getitem__)
+    sends = inline_sends(part_names(catalogue), config, catalogue.registry, resources)
+    gateway = build_gateway(config, catalogue, resources, sends.__getitem__)
     asked = RetrieveRequest("r", "umbrella stand", "c", 5, 2000, plan=plan, caller=OPERATOR)
     found = await gateway.retrieve(asked)
     await resources.store("words").close()

@@ -1,0 +1,110 @@
+"""Requests made from the API's own description: whatever they hold, the service must not break."""
+
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.python import asgi
+
+from serve_app.api.app import build_api
+from serve_app.config import load_config
+from serve_app.graph import local_gateway
+from skills.resources import Resources
+from tests.contract.store_contract import LIBRARY
+from tests.contract.store_passages import FAST_DISK, write
+
+EXAMPLES = 40
+WITHOUT_INPUT = (
+    "GET /v1/skills",
+    "GET /v1/plans",
+    "GET /v1/collections",
+    "GET /healthz",
+    "GET /readyz",
+)
+PARTS = ("gateway", "analyzer", "orchestrator", "generator", "recorder")
+
+
+@pytest.fixture(scope="module")
+def api():
+    with tempfile.TemporaryDirectory(dir=FAST_DISK) as home:
+        config = load_config(
+            environment={},
+            home=Path(home),
+            cache=Path(home),
+            inline_skills=True,
+            parts={part: {"placement": "inline"} for part in PARTS},
+            skills=("keyword", "dense", "fusion", "metadata_filter", "entity_pair", "contextual"),
+            encoders={
+                "default": {
+                    "class_path": "skills.encoders.hashing.HashingEncoder",
+                    "init_params": {"dim": 64},
+                }
+            },
+        )
+        write(Resources(config.resources).store(), LIBRARY)
+        yield build_api(local_gateway(config), config)
+
+
+@pytest.fixture(scope="module")
+def described(api):
+    yield schemathesis.openapi.from_asgi("/openapi.json", api)
+    asgi.shutdown_lifespans()  # the gateway must not outlive its home
+
+
+# A made-up collection, plan, field or request ends a request early: half of them are made real.
+FIELDS = st.sampled_from(("language", "year", "issued", "approved", "last_updated", "数量 (kg)"))
+PLANS = st.sampled_from((None, "keyword", "hybrid_filtered", "compared", "dense", "hybrid_late"))
+
+
+def with_real_names(body, plan, field, request_id):
+    if "query" in body:
+        body = body | {"collection": "c", "plan": plan}
+        if body.get("filters"):
+            body["filters"] = {field: next(iter(body["filters"].values()))}
+    if "request_id" in body and request_id:
+        body = body | {"request_id": request_id}
+    return body
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
+def test_no_request_breaks_the_service(described, mode):
+    statuses, request_ids = defaultdict(set), []
+    for found in described.get_all_operations():
+        operation = found.ok()
+        if mode is GenerationMode.NEGATIVE and operation.method != "post":
+            continue
+
+        @settings(
+            max_examples=2 if operation.label in WITHOUT_INPUT else EXAMPLES,
+            deadline=None,
+            derandomize=True,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(operation.as_strategy(generation_mode=mode), st.booleans(), PLANS, FIELDS)
+        def ask(case, real, plan, field):
+            request_id = request_ids[-1] if request_ids else ""
+            if real and isinstance(case.body, dict):
+                case.body = with_real_names(case.body, plan, field, request_id)
+            if real and request_id and "request_id" in (case.path_parameters or {}):
+                case.path_parameters["request_id"] = request_id
+            answer = case.call()
+            statuses[case.operation.label].add(answer.status_code)
+            case.validate_response(answer, checks=(not_a_server_error,))
+            if answer.status_code == 200 and "request_id" in (body := answer.json()):
+                request_ids.append(body["request_id"])
+
+        ask()
+    if mode is GenerationMode.POSITIVE:
+        assert {200, 422} <= statuses["POST /v1/retrieve"] & statuses["POST /v1/answer"]
+        assert 201 in statuses["POST /v1/feedback"]
+        assert 200 in statuses["GET /v1/requests/{request_id}"]
+    else:
+        assert 422 in statuses["POST /v1/retrieve"] & statuses["POST /v1/feedback"]
