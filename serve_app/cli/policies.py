@@ -1,5 +1,6 @@
 """`tactician policies …`: which policies there are, and which one serves."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +12,7 @@ from rich.table import Table
 from policies.errors import PolicyInvalid
 from policies.experience.store import ExperienceStore
 from policies.learning.shadow import regrets
+from policies.registry.card import PolicyCard
 from policies.registry.registry import Entry, Index, PolicyRegistry
 from serve_app.cli.settings import settings_of
 from serve_app.parts.orchestrator import policy_registry
@@ -51,6 +53,33 @@ def show(context: typer.Context, version: VersionArgument) -> None:
     """Show the model card of a version."""
     entry: Entry = _registry(context).index().entry(version)
     console.print_json(entry.model_dump_json())
+
+
+@commands.command()
+def diff(context: typer.Context, one: VersionArgument, other: VersionArgument) -> None:
+    """Show what distinguishes two versions: what they learnt from, and what they would do."""
+    index = _registry(context).index()
+    cards = [index.entry(version).card for version in (one, other)]
+    table = Table("", *(index.entry(version).version for version in (one, other)))
+    for name, cells in _differences(*cards):
+        table.add_row(name, *cells)
+    console.print(table)
+
+
+def _differences(one: PolicyCard, other: PolicyCard) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Rows of what is not the same in two cards."""
+    for name in ("source", "since", "until", "num_requests", "reference", "margin", "notes"):
+        values = getattr(one, name), getattr(other, name)
+        if values[0] != values[1]:
+            yield name.replace("_", " "), (str(values[0]), str(values[1]))
+    gains = [f"{c.advantage.value:+.4f}" for c in (one, other)]
+    yield "over its best fixed plan", (gains[0], gains[1])
+    for plan in sorted({*one.shares, *other.shares}):
+        shares = [card.shares.get(plan, 0.0) for card in (one, other)]
+        if abs(shares[0] - shares[1]) >= 0.001:
+            yield f"share of {plan}", (f"{shares[0]:.1%}", f"{shares[1]:.1%}")
+    for column in sorted({*one.columns} ^ {*other.columns}):
+        yield f"feature {column}", ("yes", "") if column in one.columns else ("", "yes")
 
 
 @commands.command()

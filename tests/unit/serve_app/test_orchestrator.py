@@ -71,6 +71,21 @@ def test_policies_can_be_listed_promoted_and_rolled_back(config, tmp_path):
     assert "advantage" in tactician("show", version)
 
 
+def test_two_versions_can_be_compared(config):
+    registry = policy_registry(config)
+    versions = []
+    for seed, columns in ((1, ("a", "b")), (2, ("a", "c"))):
+        policy, card = trained(seed=seed)
+        changed = {"columns": columns, "shares": {"dense": seed / 4}, "source": f"source {seed}"}
+        versions.append(registry.publish(policy, card.model_copy(update=changed)).version)
+    arguments = ["--home", str(config.home), "policies", "diff", *versions]
+    result = CliRunner().invoke(app, arguments)
+    assert 0 == result.exit_code, (result.output, result.exception)
+    for shown in ("source 1", "source 2", "25.0%", "50.0%", "feature b", "feature c", *versions):
+        assert shown in result.output
+    assert "feature a" not in result.output
+
+
 def test_an_experiment_is_started_looked_at_and_stopped(config):
     policy, card = trained()
     version = policy_registry(config).publish(policy, card).version
