@@ -6,7 +6,7 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from serve_app.api.problems import HttpProblem, problem
+from serve_app.api.problems import PRINCIPAL, HttpProblem, problem
 from serve_app.callers import LOCAL_OPERATOR, KeyRing, Principal
 
 PUBLIC = frozenset({"/healthz", "/readyz", "/console", "/docs", "/redoc", "/openapi.json"})
@@ -14,8 +14,6 @@ PUBLIC = frozenset({"/healthz", "/readyz", "/console", "/docs", "/redoc", "/open
 
 PUBLIC_FILES = "/static-offline-docs/"
 """Scripts and styles of the documentation pages."""
-
-_PRINCIPAL = "tactician.principal"
 
 
 class Authentication:
@@ -30,7 +28,7 @@ class Authentication:
         if scope["type"] == "http":
             principal = LOCAL_OPERATOR if self._ring.is_open else self._shown_by(scope)
             if principal is not None:
-                scope[_PRINCIPAL] = principal
+                scope[PRINCIPAL] = principal
             elif not _is_public(scope["path"]):
                 detail = "send `Authorization: Bearer KEY` with a key that is configured here"
                 refusal = problem(401, "unauthorized", detail)
@@ -53,7 +51,7 @@ def principal_of(request: Request) -> Principal:
     Raises:
         HttpProblem: 401, nobody was found out; it happens on public paths only.
     """
-    principal = request.scope.get(_PRINCIPAL)
+    principal = request.scope.get(PRINCIPAL)
     if not isinstance(principal, Principal):
         raise HttpProblem(401, "", "a key is needed here")
     return principal

@@ -7,12 +7,13 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from serve_app.api.authentication import principal_of
+from serve_app.api.discretion import collections_for
 from serve_app.api.problems import PROBLEMS
 from serve_app.api.views import json_response
 from serve_app.callers import Principal
 from serve_app.errors import NotFound
+from serve_app.execution.wellness import SkillWellness
 from serve_app.gateway import Gateway
-from skills.stores.store import FieldSummary
 
 
 def router(gateway: Gateway) -> APIRouter:
@@ -24,14 +25,16 @@ def router(gateway: Gateway) -> APIRouter:
         """Every known skill, and whether it runs here; and how far the service is with what was
         applied to it.
         """
-        graph, hidden = gateway.graph, _hidden_from(principal_of(request))
+        graph, principal = gateway.graph, principal_of(request)
+        hidden = _hidden_from(principal)
         running = graph.executor.wellness.report()
         views = [
             manifest.model_dump(mode="json", exclude=hidden)
-            | {"running": name in running, "now": running.get(name)}
+            | {"running": name in running, "now": _told(principal, running.get(name))}
             for name, manifest in graph.catalogue.registry.manifests.items()
         ]
-        problems = [{"subject": s, "detail": d} for s, d in graph.taken_up.problems]
+        told = graph.taken_up.problems if principal.admin else ()  # they name files
+        problems = [{"subject": s, "detail": d} for s, d in told]
         applied = {"fingerprint": graph.taken_up.fingerprint, "problems": problems}
         return json_response({"skills": views, "applied": applied})
 
@@ -64,11 +67,11 @@ def router(gateway: Gateway) -> APIRouter:
 
     @routes.get("/collections", response_model=dict[str, Any])
     async def collections(request: Request) -> Response:
-        """Every collection at its current version; what values its fields have, for admins."""
+        """The collections at their current version; all of them with counts and values of their
+        fields, for admins.
+        """
         infos = await gateway.collections.collections()
-        if not principal_of(request).admin:
-            infos = [replace(info, fields=_without_values(info.fields)) for info in infos]
-        return json_response({"collections": infos})
+        return json_response({"collections": collections_for(principal_of(request), infos)})
 
     return routes
 
@@ -78,6 +81,6 @@ def _hidden_from(principal: Principal) -> set[str]:
     return set() if principal.admin else {"init_params"}
 
 
-def _without_values(fields: tuple[FieldSummary, ...]) -> tuple[FieldSummary, ...]:
-    """Values come from all passages, also from those that a caller may not read."""
-    return tuple(replace(summary, values=()) for summary in fields)
+def _told(principal: Principal, now: SkillWellness | None) -> SkillWellness | None:
+    """How a skill does; what went wrong last is a back end's words."""
+    return now if now is None or principal.admin else replace(now, why="")

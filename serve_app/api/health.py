@@ -1,14 +1,18 @@
 """Liveness and readiness."""
 
 import asyncio
+import logging
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from serve_app.api.problems import is_admin
 from serve_app.api.views import json_response
 from serve_app.gateway import Gateway
 from skills.errors import SkillError
+
+log = logging.getLogger(__name__)
 
 STORE_TIMEOUT_S = 2.0
 
@@ -23,8 +27,9 @@ def router(gateway: Gateway) -> APIRouter:
         return json_response({"status": "ok"})
 
     @routes.get("/readyz", response_model=dict[str, Any])
-    async def readyz() -> Response:
-        """Whether queries can be answered now, and if not, why."""
+    async def readyz(request: Request) -> Response:
+        """Whether queries can be answered now, and if not, why; details are for admins."""
+        tells_all = is_admin(request)
         reasons = [] if gateway.warm else ["warming up"]
         if not gateway.candidates():
             reasons.append("no plan has all the skills that it requires")
@@ -34,13 +39,12 @@ def router(gateway: Gateway) -> APIRouter:
         except TimeoutError:
             reasons.append(f"the store gave no answer in {STORE_TIMEOUT_S:g} s")
         except SkillError as error:
-            reasons.append(str(error))
-        body = {
-            "ready": not reasons,
-            "reasons": reasons,
-            "plans": gateway.graph.working(),
-            "skills_away": sorted(gateway.graph.executor.wellness.away()),
-        }
+            log.warning("store not ready", extra={"why": str(error)})
+            reasons.append(str(error) if tells_all else "the store does not work now")
+        body: dict[str, Any] = {"ready": not reasons, "reasons": reasons}
+        if tells_all:
+            body["plans"] = gateway.graph.working()
+            body["skills_away"] = sorted(gateway.graph.executor.wellness.away())
         return json_response(body, 503 if reasons else 200)
 
     return routes

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -10,6 +11,7 @@ from fastapi.responses import Response
 
 from policies.experience.record import Experience, Signal, SignalKind
 from serve_app.api.authentication import principal_of
+from serve_app.api.discretion import execution_for, missing_for
 from serve_app.api.problems import PROBLEMS, HttpProblem
 from serve_app.api.schemas import FeedbackAccepted, FeedbackBody
 from serve_app.api.views import json_response
@@ -30,8 +32,14 @@ def router(gateway: Gateway) -> APIRouter:
     @routes.get("/requests/{request_id}", response_model=dict[str, Any])
     async def request(request_id: RequestId, http: Request) -> Response:
         """The whole decision chain of a request, and the feedback on it."""
-        found = await find_request(gateway, request_id, principal_of(http))
-        return json_response({"record": found.record, "signals": found.signals})
+        principal = principal_of(http)
+        found = await find_request(gateway, request_id, principal)
+        record = replace(
+            found.record,
+            missing=tuple(missing_for(principal, found.record.missing)),
+            execution=execution_for(principal, found.record.execution),
+        )
+        return json_response({"record": record, "signals": found.signals})
 
     @routes.post("/feedback", status_code=201, response_model=FeedbackAccepted)
     async def feedback(body: FeedbackBody, http: Request) -> Response:

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 
 from policies.errors import PolicyError
 from serve_app.api.schemas import Problem
+from serve_app.callers import Principal
 from serve_app.errors import NotFound, Overloaded, RequestRejected, ServeError, ServiceUnavailable
 from skills.errors import RequestInvalid, SkillError
 
@@ -45,6 +46,16 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     for status in (401, 403, 404, 413, 422, 429, 503)
 }
 """What routes may answer beside their own result."""
+
+
+PRINCIPAL = "tactician.principal"
+"""Where in the scope of a request it stands who sent it."""
+
+
+def is_admin(request: Request) -> bool:
+    """Whether an administrator sent the request; nobody in particular is none."""
+    principal = request.scope.get(PRINCIPAL)
+    return isinstance(principal, Principal) and principal.admin
 
 
 class HttpProblem(Exception):
@@ -117,7 +128,10 @@ async def _expected(request: Request, error: Exception) -> Response:
         case Overloaded():
             return problem(429, "overloaded", str(error))
         case ServiceUnavailable() | SkillError() | PolicyError():
-            return problem(503, "unavailable", str(error))
+            if is_admin(request):
+                return problem(503, "unavailable", str(error))
+            log.warning("not available", extra={"path": request.url.path, "why": str(error)})
+            return problem(503, "unavailable", "What this needs does not work now.")
         case _:
             return await _unexpected(request, error)
 

@@ -30,14 +30,16 @@ def router(gateway: Gateway, config: TacticianConfig) -> APIRouter:
     @routes.post("/retrieve", response_model=RetrieveResponse)
     async def retrieve(body: RetrieveBody, request: Request) -> Response:
         """Passages for a query, and how they were found."""
-        wanted = request_of(body, config.limits, principal_of(request).caller)
-        return json_response(retrieved_view(await gateway.retrieve(wanted)))
+        principal = principal_of(request)
+        wanted = request_of(body, config.limits, principal.caller)
+        return json_response(retrieved_view(await gateway.retrieve(wanted), principal))
 
     @routes.post("/answer", response_model=AnswerResponse)
     async def answer(body: AnswerBody, request: Request) -> Response:
         """An answer of cited sentences, or what is missing, and how its passages were found."""
-        wanted = request_of(body, config.limits, principal_of(request).caller)
-        return json_response(answered_view(await gateway.answer(wanted)))
+        principal = principal_of(request)
+        wanted = request_of(body, config.limits, principal.caller)
+        return json_response(answered_view(await gateway.answer(wanted), principal))
 
     return routes
 

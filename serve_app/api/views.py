@@ -8,6 +8,8 @@ from typing import Any
 import orjson
 from fastapi.responses import Response
 
+from serve_app.api.discretion import missing_for, stages_for
+from serve_app.callers import Principal
 from serve_app.execution.types import StageTrace
 from serve_app.requests import Retrieved
 from skills.types import Hit, Provenance
@@ -19,27 +21,27 @@ def json_response(body: object, status: int = 200) -> Response:
     return Response(content, status, media_type="application/json")
 
 
-def retrieved_view(retrieved: Retrieved) -> dict[str, Any]:
+def retrieved_view(retrieved: Retrieved, principal: Principal) -> dict[str, Any]:
     """The body of `/v1/retrieve`."""
     return {
         "request_id": retrieved.request_id,
         "passages": [hit_view(hit) for hit in retrieved.hits],
         "decision": retrieved.decision,
-        "missing": retrieved.missing,
+        "missing": missing_for(principal, retrieved.missing),
         "timings_ms": retrieved.timings_ms,
-        "stages": [stage_view(stage) for stage in retrieved.stages],
+        "stages": [stage_view(stage) for stage in stages_for(principal, retrieved.stages)],
         "index_version": retrieved.index_version,
         "cached": retrieved.cached,
         "session": retrieved.session,
     }
 
 
-def answered_view(retrieved: Retrieved) -> dict[str, Any]:
+def answered_view(retrieved: Retrieved, principal: Principal) -> dict[str, Any]:
     """The body of `/v1/answer`: the one of `/v1/retrieve` and the answer, null when there is
     none.
     """
     answer = retrieved.answer.model_dump() if retrieved.answer is not None else None
-    return retrieved_view(retrieved) | {"answer": answer}
+    return retrieved_view(retrieved, principal) | {"answer": answer}
 
 
 def hit_view(hit: Hit) -> dict[str, Any]:

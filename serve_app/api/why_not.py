@@ -7,6 +7,7 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
 from serve_app.api.authentication import principal_of
+from serve_app.api.discretion import why_not_for
 from serve_app.api.history import find_request
 from serve_app.api.problems import PROBLEMS
 from serve_app.api.schemas import ShortText
@@ -60,6 +61,6 @@ def router(gateway: Gateway) -> APIRouter:
         principal = principal_of(request)
         found = await find_request(gateway, body.request_id, principal)
         answer = await why_not(gateway, found.record, body.id, tells_forbidden=principal.admin)
-        return json_response(answer)
+        return json_response(why_not_for(principal, answer))
 
     return routes

@@ -33,6 +33,6 @@ def collections(context: typer.Context) -> None:
         listed = client.get("/v1/collections")["collections"]
     table = Table("collection", "passages", "documents", "version", "made")
     for c in listed:
-        counts = (str(c["passages"]), str(c["documents"]))
+        counts = tuple("" if c[n] is None else str(c[n]) for n in ("passages", "documents"))
         table.add_row(c["name"], *counts, c["version"], c["created_at"])
     console.print(table)

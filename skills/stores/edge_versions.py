@@ -122,7 +122,7 @@ class EdgeVersions:
         current = self._refreshed(directory, opened)
         if current is None:
             self._opened.pop(collection, None)
-            raise unknown_collection(collection, self.names())
+            raise unknown_collection(collection)
         if version in ("", current.record.info.version):
             return current
         return self._older(directory, opened, version)

@@ -2,7 +2,7 @@
 
 import re
 import uuid
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 
 import numpy as np
@@ -33,10 +33,11 @@ def check_name(collection: str) -> None:
         )
 
 
-def unknown_collection(collection: str, known: Iterable[str]) -> RequestInvalid:
-    """The error for a collection that is not there."""
-    there = ", ".join(sorted(known)) or "none"
-    return RequestInvalid("collection", f"no collection {collection!r}; there are: {there}")
+def unknown_collection(collection: str) -> RequestInvalid:
+    """The error for a collection that is not there. It names no other: they may be of tenants
+    that the caller must not know of.
+    """
+    return RequestInvalid("collection", f"there is no collection {collection!r}")
 
 
 def unknown_version(collection: str, version: str) -> RequestInvalid:

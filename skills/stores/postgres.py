@@ -204,7 +204,7 @@ class PostgresStore:
         )
         current = await rows.fetchone()
         if current is None:
-            raise unknown_collection(collection, await self._names(connection))
+            raise unknown_collection(collection)
         wanted = version or current[0]
         if (collection, wanted) not in self._records:
             rows = await connection.execute(

@@ -97,7 +97,7 @@ class RemoteVersions:
         check_name(collection)
         current = await self.current()
         if not version and collection not in current:
-            raise unknown_collection(collection, current)
+            raise unknown_collection(collection)
         wanted = version or current[collection]
         record = self._records.get((collection, wanted))
         if record is None:

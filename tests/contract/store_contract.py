@@ -204,6 +204,8 @@ class FilterContract(StoreContract):
         searches = [self.any_search(collection=name), self.any_search()]
         wrong, right = await self.ask(library, searches)
         assert (RequestInvalid, "collection") == (type(wrong), wrong.subject)
+        if name == "nobody":  # and no other is named: it may be another tenant's
+            assert "there is no collection 'nobody'" == wrong.detail
         assert 4 == len(right)
 
     @pytest.mark.parametrize("version", ["v000009-00000000", "../x", "current"])

@@ -11,8 +11,10 @@ from serve_app.cli.main import app
 from serve_app.cli.service import is_open_to_others
 from serve_app.config import TacticianConfig, load_config
 from serve_app.graph import local_gateway
-from skills.errors import SkillMisconfigured
+from skills.errors import SkillMisconfigured, SkillUnavailable
+from skills.stores.store import CollectionInfo, FieldSummary
 from skills.types import Caller
+from tests.load.stubs.skill import StubStore
 
 QUERY = {"query": "what does the thing cost", "collection": "stub"}
 KEYS = {name: f"tac_{name}" for name in ("ann", "bob", "root")}
@@ -23,14 +25,21 @@ def entry(name, **what):
 
 
 @pytest.fixture
-async def guarded(config):
+def guarding(config, monkeypatch, tmp_path):
+    """A gateway with three callers, on a skill `left` that fails when `mode` says `raise`."""
+    monkeypatch.setenv("STUB_MODE_FILE_left", str(tmp_path / "mode"))
     keys = [
         entry("ann", tenant="acme", roles=["finance", "board"]),
         entry("bob", tenant="acme"),
         entry("root", admin=True),
     ]
     config = TacticianConfig.model_validate(config.model_dump() | {"callers": {"keys": keys}})
-    gateway = local_gateway(config)
+    return config, local_gateway(config)
+
+
+@pytest.fixture
+async def guarded(guarding):
+    config, gateway = guarding
     api = build_api(gateway, config)
     transport = httpx.ASGITransport(api, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
@@ -97,6 +106,62 @@ async def test_only_admins_see_addresses_and_values(guarded):
         assert {seen} == {"init_params" in skill for skill in skills}
         one = (await guarded.get("/v1/skills/left", headers=as_(name))).json()
         assert seen == ("init_params" in one)
+
+
+async def test_only_admins_hear_what_a_back_end_said(guarded, tmp_path):
+    (tmp_path / "mode").write_text("raise")
+    for name, hears in (("ann", False), ("root", True)):
+        for _ in range(6):  # the first ones fail, the later ones find it left alone
+            answer = await guarded.post("/v1/retrieve", json=QUERY, headers=as_(name))
+            assert ["left"] == [missing["subject"] for missing in answer.json()["missing"]]
+            assert hears == ("raised RuntimeError" in answer.text)
+        path = f"/v1/requests/{answer.json()['request_id']}"
+        record = await guarded.get(path, headers=as_(name))
+        skills = await guarded.get("/v1/skills", headers=as_(name))
+        assert [hears] * 2 == ["raised RuntimeError" in told.text for told in (record, skills)]
+    assert "unavailable" == answer.json()["missing"][0]["reason"]
+
+
+class LostStore(StubStore):
+    async def info(self, collection, version=""):
+        raise SkillUnavailable("store", "http://10.0.0.7:6333 refused /var/data")
+
+    async def check_health(self):
+        raise SkillUnavailable("store", "http://10.0.0.7:6333 refused /var/data")
+
+
+async def test_only_admins_hear_what_the_store_said(guarded, guarding):
+    guarding[1].collections = LostStore(StubStore.Config(), None)
+    for name, hears in (("ann", False), ("root", True), (None, False)):
+        headers = as_(name) if name else {}
+        ready = await guarded.get("/readyz", headers=headers)
+        assert 503 == ready.status_code
+        assert ready.json()["reasons"]
+        assert [hears] * 2 == ["10.0.0.7" in ready.text, "stub_hybrid" in ready.text]
+        if name:
+            asked = await guarded.post("/v1/retrieve", json=QUERY, headers=headers)
+            assert (503, hears) == (asked.status_code, "10.0.0.7" in asked.text)
+
+
+class SharedStore(StubStore):
+    async def collections(self):
+        def info(name, *tenants):
+            field = FieldSummary("tenant", "keyword", 10, tenants)
+            return CollectionInfo(name, "v1", 10, 4, "2026-01-01", {}, (field,) if tenants else ())
+
+        return [info("for_all"), info("ours", "acme"), info("theirs", "umbrella")]
+
+
+async def test_callers_see_only_collections_that_may_hold_something_for_them(guarded, guarding):
+    guarding[1].collections = SharedStore(StubStore.Config(), None)
+    (mine, all_) = [
+        (await guarded.get("/v1/collections", headers=as_(name))).json()["collections"]
+        for name in ("ann", "root")
+    ]
+    assert ["for_all", "ours"] == [info["name"] for info in mine]
+    assert {None} == {info[count] for info in mine for count in ("passages", "documents")}
+    assert [[], [{"name": "tenant", "kind": "keyword"}]] == [info["fields"] for info in mine]
+    assert [10] * 3 == [info["passages"] for info in all_]
 
 
 async def test_without_keys_the_caller_is_the_operator(http):
