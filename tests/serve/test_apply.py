@@ -85,6 +85,7 @@ def late(answer):
     return "timed_out" in {missing["reason"] for missing in answer.json()["missing"]}
 
 
+@pytest.mark.timeout(600)  # it may be the one that starts the cluster
 def test_a_skill_is_added_changed_and_removed_under_load(service, http, tmp_path):
     home = str(service.config.home)
 
