@@ -28,6 +28,13 @@ from skills.resources import Resources
 
 console = Console()
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+TenantOption = Annotated[
+    str, typer.Option("--tenant", help="Whose passages these are; else everyone's.")
+]
+RolesOption = Annotated[
+    list[str] | None,
+    typer.Option("--role", help="Who may read them; may be given again; else everyone."),
+]
 _WATCH = WatchSettings()
 
 
@@ -62,6 +69,8 @@ def run(
         list[str], typer.Argument(help="Files, folders, s3://…, https://…, database URLs.")
     ],
     collection: CollectionOption,
+    tenant: TenantOption = "",
+    roles: RolesOption = None,
     dry_run: Annotated[bool, typer.Option(help="Read and cut, write nothing.")] = False,
     watch: Annotated[bool, typer.Option(help="Go on: ingest again when sources change.")] = False,
     settle_s: Annotated[
@@ -73,7 +82,9 @@ def run(
 ) -> None:
     """Ingest sources (the word `run` may be left out); running it twice changes nothing."""
     config = settings_of(context).config
-    request = ingest_request(config, sources, collection, dry_run=dry_run)
+    request = ingest_request(
+        config, sources, collection, tenant=tenant, roles=roles or (), dry_run=dry_run
+    )
     if watch:
         _watch(request, WatchSettings(settle_s=settle_s, every_s=every_s))
         return
@@ -111,9 +122,15 @@ def dead_letters(
     console.print(f"{len(letters)} dead letters")
 
 
-def retry(context: typer.Context, collection: CollectionOption) -> None:
-    """Look again at the documents that failed."""
-    request = retrying(_request(context, collection))
+def retry(
+    context: typer.Context,
+    collection: CollectionOption,
+    tenant: TenantOption = "",
+    roles: RolesOption = None,
+) -> None:
+    """Look again at the documents that failed; say `--tenant` and `--role` as their run did."""
+    config = settings_of(context).config
+    request = retrying(ingest_request(config, (), collection, tenant=tenant, roles=roles or ()))
     if not request.sources:
         console.print("no dead letter can be looked at by itself")
         return

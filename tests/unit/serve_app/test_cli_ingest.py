@@ -7,6 +7,8 @@ import yaml
 from typer.testing import CliRunner
 
 from serve_app.cli.main import app
+from serve_app.config import load_config
+from skills.resources import Resources
 
 ENCODER = {"class_path": "skills.encoders.hashing.HashingEncoder"}
 
@@ -43,6 +45,19 @@ def test_sources_are_ingested_looked_at_and_retried(typed):
     (typed.docs / "b.txt").write_text("Two.")
     assert "1 added" in typed("ingest retry -c c")
     assert [] == json.loads(typed("ingest dead-letters -c c --json"))
+
+
+async def test_passages_belong_to_the_tenant_and_roles_that_were_said(typed, tmp_path):
+    said = "-c c --tenant acme --role board --role finance"
+    typed(f"ingest DOCS {said}")
+    (typed.docs / "b.txt").write_text("Two.")
+    typed(f"ingest retry {said}")
+    config = load_config(tmp_path / "config.yaml", {}, home=tmp_path / "home")
+    info = await Resources(config.resources).vector_store().info("c")
+    values = {field.name: (field.count, set(field.values)) for field in info.fields}
+    assert 2 == info.passages
+    assert (2, {"acme"}) == values["tenant"]
+    assert (2, {"board", "finance"}) == values["allowed_roles"]
 
 
 @pytest.mark.parametrize("command", ["ingest run DOCS -c c", "ingest -c c --dry-run DOCS"])
