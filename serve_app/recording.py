@@ -37,6 +37,11 @@ class Recording:
         self.lost = 0
         """Records given up: too many were waiting, or the recorder stayed away."""
 
+    @property
+    def waiting(self) -> int:
+        """Records on their way to the recorder."""
+        return len(self._tasks)
+
     def record(
         self,
         record: ExperienceRecord,

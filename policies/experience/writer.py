@@ -70,6 +70,7 @@ class ExperienceWriter:
         self._task: asyncio.Task[None] | None = None
         self._closed = False
         self._counts = WriterCounts()
+        self._known: dict[tuple[str, ...], asyncio.Future[None]] = {}
 
     @property
     def counts(self) -> WriterCounts:
@@ -77,7 +78,8 @@ class ExperienceWriter:
         return replace(self._counts, waiting=self._queue.qsize())
 
     async def submit(self, entry: Entry) -> None:
-        """Return when the entry is durable. An abandoned call is written all the same.
+        """Return when the entry is durable. An abandoned call is written all the same; a caller
+        who tries again while it waits joins it, so that a slow database is not sent copies.
 
         Raises:
             ExperienceOverloaded: the queue is full, or the writer is closed; nothing was taken.
@@ -86,6 +88,10 @@ class ExperienceWriter:
         """
         if self._closed:
             raise ExperienceOverloaded("experience writer", "is closed")
+        key = _key_of(entry)
+        if (waiting := self._known.get(key)) is not None:
+            await asyncio.shield(waiting)
+            return
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         try:
             self._queue.put_nowait((entry, done))
@@ -93,9 +99,11 @@ class ExperienceWriter:
             self._count(dropped=1)
             detail = f"{self.settings.capacity} entries are waiting for the database already"
             raise ExperienceOverloaded("experience writer", detail) from None
+        self._known[key] = done
+        done.add_done_callback(lambda ended: self._forget(key, ended))
         if self._task is None:
             self._task = asyncio.create_task(self._work())
-        await done
+        await asyncio.shield(done)
 
     async def close(self) -> None:
         """Take nothing more, write what waits, stop."""
@@ -158,6 +166,11 @@ class ExperienceWriter:
             with attempt:
                 await loop.run_in_executor(self._thread, self._store.write_batch, records, signals)
 
+    def _forget(self, key: tuple[str, ...], ended: asyncio.Future[None]) -> None:
+        del self._known[key]
+        if not ended.cancelled():
+            ended.exception()  # all of its submitters may be gone: then nobody else asks for it
+
     def _settle(self, batch: list[_Waiting], error: PolicyError | None) -> None:
         self._count(**{"failed" if error else "written": len(batch)})
         for _, done in batch:
@@ -176,3 +189,10 @@ class ExperienceWriter:
             dropped=seen.dropped + dropped,
             failed=seen.failed + failed,
         )
+
+
+def _key_of(entry: Entry) -> tuple[str, ...]:
+    """What the store knows an entry by."""
+    if isinstance(entry, Signal):
+        return entry.request_id, entry.signal_id
+    return (entry.request_id,)

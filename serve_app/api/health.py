@@ -44,6 +44,8 @@ def router(gateway: Gateway) -> APIRouter:
         body: dict[str, Any] = {"ready": not reasons, "reasons": reasons}
         if tells_all:
             body["plans"] = gateway.graph.working()
+            recording = gateway.recording
+            body["records"] = {"waiting": recording.waiting, "lost": recording.lost}
             body["skills_away"] = sorted(gateway.graph.executor.wellness.away())
         return json_response(body, 503 if reasons else 200)
 

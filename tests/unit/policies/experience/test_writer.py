@@ -140,6 +140,23 @@ async def test_an_abandoned_submission_is_written_all_the_same():
     assert store.batches == [["r1"]]
 
 
+async def test_trying_again_while_the_database_is_slow_queues_no_copies():
+    hold = threading.Event()
+    store = InMemoryStore(hold=hold)
+    writer = ExperienceWriter(store, WriterSettings(window_ms=0))
+    for _ in range(5):
+        for entry in (record("a"), thumb("t", "a")):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.02):
+                    await writer.submit(entry)
+    again = asyncio.create_task(writer.submit(record("a")))
+    hold.set()
+    await again
+    await writer.close()
+    assert ["a", "t"] == sorted(entry for batch in store.batches for entry in batch)
+    assert WriterCounts(written=2) == writer.counts
+
+
 async def test_writes_into_a_real_store_and_a_bad_record_fails_alone(tmp_path):
     store = ExperienceStore(f"sqlite:///{tmp_path}/e.db")
     writer = ExperienceWriter(store)
