@@ -157,9 +157,19 @@ async def test_the_catalogue_says_what_runs(http):
 
 async def test_health_and_readiness(http):
     assert 200 == (await http.get("/healthz")).status_code
-    assert {"ready": True, "reasons": [], "plans": ["stub_hybrid"], "skills_away": []} == (
-        await http.get("/readyz")
-    ).json()
+    assert {
+        "ready": True,
+        "reasons": [],
+        "plans": ["stub_hybrid"],
+        "skills_away": [],
+        "records": {"waiting": 0, "lost": 0},
+    } == (await http.get("/readyz")).json()
+
+
+async def test_records_that_were_given_up_show(http, gateway):
+    gateway.recording._max_waiting = 0
+    await http.post("/v1/retrieve", json=QUERY)
+    assert {"waiting": 0, "lost": 1} == (await http.get("/readyz")).json()["records"]
 
 
 async def test_a_part_that_cannot_be_built_costs_its_part_only(config):
@@ -248,6 +258,13 @@ async def test_pages_load_nothing_from_elsewhere(http, path, holds):
     page = (await http.get(path)).text
     assert holds in page
     assert "https://" not in page.replace("https://fastapi.tiangolo.com/img/favicon.png", "")
+
+
+async def test_the_console_sends_the_key_that_was_typed_and_keeps_it_no_longer_than_the_tab(http):
+    page = (await http.get("/console")).text
+    assert 'sessionStorage.getItem("tactician.key")' in page
+    assert "headers.authorization = `Bearer ${key}`" in page
+    assert "localStorage" not in page
 
 
 async def test_plans_that_need_a_failing_skill_are_no_candidates_while_others_work(gateway):
