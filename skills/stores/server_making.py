@@ -1,16 +1,19 @@
 """A version in the making on a Qdrant server: a collection of its own, named `NAME--VERSION`.
 
 A reserved collection, `NAME--writer`, is the lock: the server makes a collection only once. Its
-holder writes down the time while it makes steps; see `remote_versions` for how long it counts.
+holder writes down who it is and the time while it makes steps; see `remote_versions` for how long
+that counts. A writer that was silent for too long looks whether the lock is still its own before
+it publishes, sweeps or unlocks.
 """
 
 import asyncio
 import threading
 import time
+import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from skills.errors import SkillRejected, SkillTimeout
+from skills.errors import RequestInvalid, SkillRejected, SkillTimeout
 from skills.stores.fields import FieldKind
 from skills.stores.index_version import (
     VERSION_NAME,
@@ -26,7 +29,10 @@ from skills.stores.remote_versions import BEAT_EVERY_S, check_lease, physical
 from skills.stores.store import Followed
 
 T = TypeVar("T")
-_BEAT = "beat"
+_BEAT, _HOLDER, _SEEN = "beat", "holder", "seen"
+_SEEN_POINT = "00000000-0000-5000-8000-000000000002"
+"""Of a lock: when somebody else saw it without a beat. Its holder has just taken it, or died
+taking it."""
 _SETTLE_S = 1800.0
 """How long the server may take to build its graphs before the version is given up."""
 _SETTLE_EVERY_S = 0.5
@@ -69,6 +75,7 @@ class ServerVersionInMaking:
         self._is_made = False
         self._is_named = False
         self._beaten = 0.0
+        self._holder = uuid.uuid4().hex
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -159,7 +166,9 @@ class ServerVersionInMaking:
         """Make the version current once the server has settled, and remove those before the last
         one.
         """
+        self._run(self._beat())
         self._settle()
+        self._run(self._beat())
         written = {RECORD: record.write()}
         self._run(self._api.put(self._own, [PassagePoint(RECORD_POINT, written)]))
         self._run(self._api.point_to(self._collection, self._own, is_new=not self._is_named))
@@ -167,7 +176,8 @@ class ServerVersionInMaking:
         self._is_named = True
         self._base = record
         self._published()
-        self._run(self._swept({self._version, record.previous}))
+        if self._run(self._is_held()):
+            self._run(self._swept({self._version, record.previous}))
 
     def close(self) -> None:
         """Give the collection free. What was not published is thrown away."""
@@ -191,13 +201,30 @@ class ServerVersionInMaking:
         return answer
 
     async def _beat(self) -> None:
+        """Say that the writer is alive.
+
+        Raises:
+            SkillRejected: somebody took the lock, because this writer was silent for too long.
+        """
+        if not await self._is_held():
+            raise SkillRejected(self._collection, "another writer has taken over")
+        await self._sign()
+
+    async def _sign(self) -> None:
         self._beaten = self._clock()
-        beat = PassagePoint(RECORD_POINT, {_BEAT: self._beaten})
-        await self._api.put(self._lock, [beat])
+        beat = {_BEAT: self._beaten, _HOLDER: self._holder}
+        await self._api.put(self._lock, [PassagePoint(RECORD_POINT, beat)])
+
+    async def _is_held(self) -> bool:
+        try:
+            found = await self._api.payloads(self._lock, [RECORD_POINT], [_HOLDER])
+        except RequestInvalid:  # somebody who takes over is between removing and making it
+            return False
+        return found.get(RECORD_POINT, {}).get(_HOLDER) == self._holder
 
     async def _opened(self, followed: Followed | None) -> VersionRecord | None:
         await self._locked()
-        await self._beat()
+        await self._sign()
         self._is_open = True
         current = (await self._api.aliases()).get(self._collection)
         self._is_named = current is not None
@@ -206,6 +233,7 @@ class ServerVersionInMaking:
         if base is not None:
             check_vectors(self._collection, self._spaces, base.vectors)
         kept = {base.info.version, base.previous} if base else set()
+        await self._beat()  # of several that took over a dead writer's lock, one has it now
         await self._swept(kept | {(current or "").rpartition("--")[2]})
         return base
 
@@ -217,14 +245,28 @@ class ServerVersionInMaking:
         try:
             await self._api.create(self._lock, {})
         except FileExistsError as error:
-            found = await self._api.payloads(self._lock, [RECORD_POINT], [_BEAT])
-            beat = float(found.get(RECORD_POINT, {}).get(_BEAT, 0.0))
             try:
-                check_lease(self._collection, self._clock() - beat)
+                check_lease(self._collection, self._clock() - await self._last_seen())
+                await self._api.delete(self._lock)
+                await self._api.create(self._lock, {})
             except SkillRejected as rejected:
                 raise rejected from error
-            await self._api.delete(self._lock)
-            await self._api.create(self._lock, {})
+            except FileExistsError as first:
+                detail = "is being written by another process, since just now"
+                raise SkillRejected(self._collection, detail) from first
+
+    async def _last_seen(self) -> float:
+        """When the holder of the lock last said that it is alive; one that has not yet, when
+        somebody first saw it so.
+        """
+        points = [RECORD_POINT, _SEEN_POINT]
+        found = await self._api.payloads(self._lock, points, [_BEAT, _SEEN])
+        told = found.get(RECORD_POINT, {}).get(_BEAT) or found.get(_SEEN_POINT, {}).get(_SEEN)
+        if told is not None:
+            return float(told)
+        now = self._clock()
+        await self._api.put(self._lock, [PassagePoint(_SEEN_POINT, {_SEEN: now})])
+        return now
 
     def _make(self) -> None:
         if not self._is_made:
@@ -259,7 +301,8 @@ class ServerVersionInMaking:
         self._is_open = False
         if self._is_made:
             await self._api.delete(self._own)
-        await self._api.delete(self._lock)
+        if await self._is_held():
+            await self._api.delete(self._lock)
 
 
 async def read_record(api: QdrantApi, name: str) -> VersionRecord | None:

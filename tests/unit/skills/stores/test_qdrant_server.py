@@ -12,7 +12,7 @@ from skills.errors import SkillError, SkillRejected, SkillUnavailable
 from skills.stores.qdrant_api import QdrantApi, QdrantConnection
 from skills.stores.qdrant_server import QdrantServerStore
 from skills.stores.remote_versions import LEASE_S, RemoteVersions
-from skills.stores.server_making import ServerVersionInMaking
+from skills.stores.server_making import ServerVersionInMaking, read_record
 from tests.contract.store_contract import (
     LIBRARY,
     DictionaryContract,
@@ -80,6 +80,54 @@ async def test_a_dead_writer_loses_its_lock_after_the_lease(tmp_path):
     alive.close()
     making().close()
     dead.close()
+    await store.close()
+
+
+async def test_a_lock_without_a_beat_has_just_been_taken(tmp_path):
+    store = opened(path=str(tmp_path))
+    now = time.time()
+
+    def making():
+        api = store._api.for_writing()
+        return ServerVersionInMaking(api, "c", {}, lambda: None, clock=lambda: now)
+
+    await store._api.create("c--writer", {})
+    with pytest.raises(SkillRejected, match="last seen 0 s ago"):
+        making()
+    now += LEASE_S / 2
+    with pytest.raises(SkillRejected, match="another process"):
+        making()
+    now += LEASE_S / 2 + 1  # whoever took it died before it said a word
+    making().close()
+    await store.close()
+
+
+async def test_a_writer_that_was_overtaken_neither_publishes_nor_sweeps_nor_unlocks(tmp_path):
+    store = opened(path=str(tmp_path))
+    written = write(store, LIBRARY)
+    record = await read_record(store._api, f"c--{written.version}")
+    now = time.time()
+
+    def making():
+        api = store._api.for_writing()
+        return ServerVersionInMaking(api, "d", {}, lambda: None, clock=lambda: now)
+
+    silent = making()
+    silent.index({})
+    now += LEASE_S + 1
+    taker = making()
+    taker.index({})
+    with pytest.raises(SkillRejected, match="taken over"):
+        silent.publish(record)
+    silent.close()
+    assert "d" not in await store._api.aliases()
+    assert f"d--{taker.version}" in await store._api.names()
+    with pytest.raises(SkillRejected, match="another process"):
+        making()
+    taker.publish(record)
+    assert f"d--{taker.version}" == (await store._api.aliases())["d"]
+    taker.close()
+    assert "d--writer" not in await store._api.names()
     await store.close()
 
 
