@@ -39,6 +39,8 @@ class Scaling(_Settings):
     tell."""
     num_cpus: float = Field(default=0.1, ge=0)
     """Logical CPUs a replica books; bookkeeping only, it does not limit what a replica uses."""
+    num_gpus: float = Field(default=0, ge=0)
+    """GPUs a replica books; Ray shows it these and no others."""
     min_replicas: int = Field(default=1, ge=1)
     max_replicas: int = Field(default=1, ge=1)
     target_ongoing_requests: int = Field(default=16, ge=1)
@@ -89,8 +91,8 @@ class ExperienceSettings(_Settings):
     """SQLAlchemy URL; empty means SQLite under `home`."""
     store_query_text: bool = True
     max_waiting: int = Field(default=10_000, ge=1)
-    """Records that a gateway holds while the recorder is away; the oldest go first and are
-    counted."""
+    """Records that a gateway holds while the recorder is away; one more is given up and counted
+    (`records` of `/readyz`). The recorder holds as many for the database."""
 
 
 class PolicySettings(_Settings):

@@ -17,6 +17,7 @@ def skill_scaling(manifest: SkillManifest) -> Scaling:
     asked = manifest.resources
     return Scaling(
         num_cpus=asked.num_cpus,
+        num_gpus=asked.num_gpus,
         min_replicas=asked.min_replicas,
         max_replicas=asked.max_replicas,
         target_ongoing_requests=asked.target_ongoing_requests,
@@ -29,7 +30,7 @@ def serve_options(scaling: Scaling) -> dict[str, Any]:
     are set.
     """
     return {
-        "ray_actor_options": {"num_cpus": scaling.num_cpus},
+        "ray_actor_options": {"num_cpus": scaling.num_cpus, "num_gpus": scaling.num_gpus},
         "max_ongoing_requests": scaling.max_ongoing_requests,
         "max_queued_requests": 4 * scaling.max_ongoing_requests,
         "autoscaling_config": {
