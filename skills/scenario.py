@@ -32,10 +32,10 @@ class Rule(_Frozen):
     def refuses(self, passage: Passage) -> str:
         """Why a passage is refused; empty when it is not."""
         for field, allowed in self.only.items():
-            if not _values(passage, field) & set(allowed):
+            if set(allowed).isdisjoint(_values(passage, field)):
                 return f"{field} is none of {', '.join(map(str, allowed))}"
         for field, unwanted in self.exclude.items():
-            found = _values(passage, field) & set(unwanted)
+            found = set(unwanted).intersection(_values(passage, field))
             if found:
                 return f"{field} is {', '.join(sorted(map(str, found)))}"
         return ""
@@ -103,18 +103,20 @@ def _load(path: Path) -> Scenario:
         raise SkillMisconfigured(str(path), problems) from error
 
 
-def _values(passage: Passage, field: str) -> set[Scalar]:
+def _values(passage: Passage, field: str) -> tuple[Scalar, ...]:
     metadata = passage.metadata
     value = getattr(metadata, field, None) if field != "attributes" else None
     if value is None:
         value = metadata.attributes.get(field)
     if value is None or value == "":
-        return set()
-    return set(value) if isinstance(value, tuple) else {value}
+        return ()
+    return value if isinstance(value, tuple) else (value,)
 
 
 def first_date(passage: Passage, fields: Iterable[str]) -> str:
-    """The passage's date as ISO 8601, from the first of the fields that it has; else empty."""
+    """The passage's date as ISO 8601: the first value of the first of the fields that it has; else
+    empty.
+    """
     for field in fields:
         for value in _values(passage, field):
             return str(value)
