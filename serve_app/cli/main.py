@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from ingest.errors import IngestError
 from policies.errors import PolicyError
@@ -80,6 +81,6 @@ def main() -> None:
         app()
     except (ServeError, SkillError, PolicyError, IngestError) as error:
         Console(stderr=True, highlight=False).print(
-            f"[bold red]error[/] {error.subject}: {error.detail}"
+            f"[bold red]error[/] {escape(error.subject)}: {escape(error.detail)}"
         )
         sys.exit(1)
