@@ -22,11 +22,13 @@ from serve_app.config import TacticianConfig
 from serve_app.replay import replay_matrix
 from serve_app.train import incumbent
 from skills.resources import Resources
-from skills.skill import Skill, SkillRequest
+from skills.skill import Skill, SkillRequest, SkillResult
 
 REWRITER = "rewrite"
 """The skill that puts queries into other words, when a language model is configured for it."""
 _REWRITE_BUDGET_MS = 30_000.0
+_REWRITES_AT_ONCE = 16
+"""A language model is given this many queries at a time: all at once would run into timeouts."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,12 +78,13 @@ async def reworded(
     which the rewriter has nothing.
     """
     asked = [query for query in queries if query.kind is not Kind.COMPARISON]
-    results = await rewriter.run(
-        [
-            SkillRequest(query.text, collection, top_k=1, budget_ms=_REWRITE_BUDGET_MS)
-            for query in asked
-        ]
-    )
+    requests = [
+        SkillRequest(query.text, collection, top_k=1, budget_ms=_REWRITE_BUDGET_MS)
+        for query in asked
+    ]
+    results: list[SkillResult] = []
+    for first in range(0, len(requests), _REWRITES_AT_ONCE):
+        results += await rewriter.run(requests[first : first + _REWRITES_AT_ONCE])
     words = {
         query.id: result.queries[-1].text
         for query, result in zip(asked, results, strict=True)

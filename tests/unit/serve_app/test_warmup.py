@@ -25,6 +25,7 @@ class Rewriter:
     """Puts every query into other words but one."""
 
     async def run(self, requests):
+        self.most = max(getattr(self, "most", 0), len(requests))
         return [
             SkillResult()
             if request.query == "stubborn"
@@ -44,6 +45,15 @@ async def test_a_language_model_rewords_all_but_comparisons():
     queries, count = await reworded(asked, Rewriter(), "docs")
     assert ["other manual", "stubborn", "x vs y"] == [query.text for query in queries]
     assert 1 == count
+
+
+async def test_a_language_model_is_not_given_all_queries_at_once():
+    asked = [MadeQuery(f"q{n}", Kind.FACT, f"question {n}", ("d1",)) for n in range(100)]
+    rewriter = Rewriter()
+    queries, count = await reworded(asked, rewriter, "docs")
+    assert [f"other question {n}" for n in range(100)] == [query.text for query in queries]
+    assert 100 == count
+    assert rewriter.most <= 20
 
 
 def test_every_document_of_a_query_is_relevant():
