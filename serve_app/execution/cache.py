@@ -11,12 +11,13 @@ from dataclasses import dataclass, field, replace
 from cachetools import TTLCache
 from pydantic import BaseModel, ConfigDict, Field
 
+from policies.plan import Plan
 from serve_app.deadline import Deadline
 from serve_app.execution.executor import Executor
 from serve_app.execution.first_look import FirstLook
 from serve_app.execution.types import Execution, ExecutionRequest
 from skills.skill import SkillRequest
-from skills.types import Caller, MissingReason
+from skills.types import Caller, Missing, MissingReason
 
 _COMPLETE = frozenset({MissingReason.NO_EVIDENCE})
 """What may be missing from a result that is worth giving again: asking again changes nothing."""
@@ -89,6 +90,14 @@ class ResultCache:
         self._counts.misses += 1
         return await self._lead(key, request)
 
+    def _stays(self, missing: Missing, plan: Plan) -> bool:
+        """Whether asking again would change nothing: a skill that does not run here at all stays
+        away for as long as this executor lives.
+        """
+        absent = missing.subject in plan.skills - self._executor.skills
+        is_unavailable = missing.reason is MissingReason.UNAVAILABLE
+        return missing.reason in _COMPLETE or (is_unavailable and absent)
+
     async def look(
         self, asked: SkillRequest, skills: Sequence[str], deadline: Deadline
     ) -> FirstLook:
@@ -123,7 +132,7 @@ class ResultCache:
         kept: Execution | None = None
         try:
             execution = await self._executor.execute(request)
-            if all(missing.reason in _COMPLETE for missing in execution.missing):
+            if all(self._stays(missing, request.plan) for missing in execution.missing):
                 kept = replace(execution, cached=True)
                 if _size(kept) <= self._max:
                     self._kept[key] = kept

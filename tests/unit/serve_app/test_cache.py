@@ -23,6 +23,8 @@ class Executor:
         self.gate = asyncio.Event()
         self.gate.set()
 
+    skills = frozenset({"dense"})
+
     def is_cacheable(self, plan):
         return self.cacheable
 
@@ -128,6 +130,15 @@ async def test_what_may_be_found_next_time_is_not_kept(reason):
         await cache.execute(asked(), "1")
     kept = reason is MissingReason.NO_EVIDENCE
     assert (1 if kept else 2) == executor.executed
+
+
+async def test_what_lacks_a_skill_that_does_not_run_here_is_kept():
+    absent = Missing(MissingReason.UNAVAILABLE, "s", "is not running")
+    executor = Executor(replace(FOUND, missing=(absent,)))
+    cache = cache_on(executor)
+    for _ in range(2):
+        await cache.execute(asked(), "1")
+    assert 1 == executor.executed
 
 
 async def test_a_stampede_runs_once():
