@@ -41,6 +41,11 @@ _CODES = {
     503: "unavailable",
 }
 
+MAX_ERRORS = 20
+"""Wrong fields that an answer names; it says how many more there are."""
+
+MAX_FIELD_CHARS = 256
+
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {"model": Problem, "description": _TITLES[_CODES[status]]}
     for status in (401, 403, 404, 413, 422, 429, 503)
@@ -95,12 +100,17 @@ def install(app: FastAPI) -> None:
 async def _validation(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     fields: dict[str, str] = {}
-    for one in error.errors():
+    errors = error.errors()
+    for one in errors[:MAX_ERRORS]:
         place, *path = one["loc"] or ("body",)
         if one["type"] == "json_invalid" or not path:
             path = [place]
-        fields.setdefault(".".join(map(str, path)), one["msg"].removeprefix("Value error, "))
+        fields.setdefault(
+            ".".join(map(str, path))[:MAX_FIELD_CHARS], one["msg"].removeprefix("Value error, ")
+        )
     detail = "; ".join(f"{field}: {what}" for field, what in fields.items())
+    if len(errors) > MAX_ERRORS:
+        detail += f"; and {len(errors) - MAX_ERRORS} more"
     return problem(422, "invalid_request", detail, tuple(fields.items()))
 
 

@@ -23,12 +23,16 @@ from skills.types import Condition, Filters
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 
-def _readable(text: str) -> str:
-    if not text.strip():
-        raise ValueError("is empty")
+def _printable(text: str) -> str:
     if (found := _CONTROL.search(text)) is not None:
         raise ValueError(f"holds the control character U+{ord(found[0]):04X} at {found.start()}")
     return text
+
+
+def _readable(text: str) -> str:
+    if not text.strip():
+        raise ValueError("is empty")
+    return _printable(text)
 
 
 Text = Annotated[str, AfterValidator(_readable)]
@@ -36,11 +40,16 @@ CollectionName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{
 ShortText = Annotated[
     str, StringConstraints(min_length=1, max_length=256), AfterValidator(_readable)
 ]
-Value = Annotated[str, StringConstraints(max_length=1024)] | bool | int | float
+Value = (
+    Annotated[str, StringConstraints(max_length=1024), AfterValidator(_printable)]
+    | bool
+    | int
+    | float
+)
 
 
 class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
 class FilterBody(_Body):
@@ -110,13 +119,13 @@ class FeedbackBody(_Body):
     request_id: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
     kind: Annotated[SignalKind, Field(strict=False)]
     value: float
-    passage_id: Annotated[str, StringConstraints(max_length=512)] = ""
-    user_id: Annotated[str, StringConstraints(max_length=256)] = ""
+    passage_id: Annotated[str, StringConstraints(max_length=512), AfterValidator(_printable)] = ""
+    user_id: Annotated[str, StringConstraints(max_length=256), AfterValidator(_printable)] = ""
     signal_id: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")] = Field(
         default_factory=lambda: uuid.uuid4().hex
     )
     """Sending the same id again changes nothing."""
-    detail: Annotated[str, StringConstraints(max_length=2000)] = ""
+    detail: Annotated[str, StringConstraints(max_length=2000), AfterValidator(_printable)] = ""
 
     @field_validator("value")
     @classmethod

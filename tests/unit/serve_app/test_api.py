@@ -85,6 +85,8 @@ async def test_feedback_joins_its_request(http, gateway):
         ({"filters": {"language": {"like": "z"}}}, "filters"),
         ({"filters": {"language": []}}, "filters"),
         ({"filters": [1]}, "filters"),
+        ({"filters": {"language": "e\x00n"}}, "filters"),
+        ({"filters": {"year": {"gte": float("inf")}}}, "filters"),
         ({"colour": "red"}, "colour"),
         ({"session_id": ""}, "session_id"),
     ],
@@ -109,6 +111,21 @@ async def test_a_body_that_is_no_json_object_is_refused(http, content):
     assert answer.status_code in {400, 422}
     assert "invalid_request" == answer.json()["code"]
     assert ["body"] == [e["field"] for e in answer.json()["errors"]]
+
+
+async def test_an_answer_names_some_of_very_many_wrong_fields(http):
+    body = {"query": "x", "collection": "stub"} | {f"k{i}": 1 for i in range(5000)}
+    answer = await http.post("/v1/retrieve", json=body)
+    assert (422, 20) == (answer.status_code, len(answer.json()["errors"]))
+    assert answer.json()["detail"].endswith("and 4980 more")
+
+
+async def test_a_very_small_budget_is_answered_with_what_is_missing(http):
+    body = {"query": "x", "collection": "stub", "budget_ms": 0.001}
+    answer = await http.post("/v1/retrieve", json=body)
+    assert 200 == answer.status_code
+    assert [] == answer.json()["passages"]
+    assert answer.json()["missing"]
 
 
 async def test_a_body_above_the_limit_is_refused_before_it_is_read(http):

@@ -104,7 +104,8 @@ def test_no_request_breaks_the_service(described, mode):
         ask()
     if mode is GenerationMode.POSITIVE:
         assert {200, 422} <= statuses["POST /v1/retrieve"] & statuses["POST /v1/answer"]
-        assert 201 in statuses["POST /v1/feedback"]
+        thumb = {"request_id": request_ids[-1], "kind": "thumb", "value": 1}
+        assert 201 == described["/v1/feedback"]["POST"].Case(body=thumb).call().status_code
         assert 200 in statuses["GET /v1/requests/{request_id}"]
     else:
         assert 422 in statuses["POST /v1/retrieve"] & statuses["POST /v1/feedback"]
