@@ -5,6 +5,7 @@ shares the disk with any number of other processes; see `version_directory` for 
 """
 
 import asyncio
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -59,6 +60,8 @@ from skills.stores.store import (
 from skills.types import Caller, Passage
 
 SearchT = TypeVar("SearchT", bound=Search)
+
+log = logging.getLogger(__name__)
 
 
 class _EdgeVocabulary:
@@ -125,7 +128,13 @@ class QdrantEdgeStore:
         return await asyncio.to_thread(self._collections)
 
     def _collections(self) -> list[CollectionInfo]:
-        return [self._versions.get(name).record.info for name in self._versions.names()]
+        found = []
+        for name in self._versions.names():
+            try:
+                found.append(self._versions.get(name).record.info)
+            except SkillUnavailable as error:  # one that is damaged must not hide the others
+                log.warning("collection cannot be opened", extra={"why": str(error)})
+        return found
 
     async def info(self, collection: str, version: str = "") -> CollectionInfo:
         """One collection version.

@@ -10,7 +10,7 @@ import pytest
 
 from skills.errors import SkillRejected
 from skills.stores.edge_versions import EdgeVersions
-from tests.contract.store_passages import FAST_DISK, VECTORS, words
+from tests.contract.store_passages import FAST_DISK, VECTORS, passage, words, write
 from tests.unit.skills.stores.edge_process import (
     generations_found,
     open_store,
@@ -148,3 +148,11 @@ async def test_a_damaged_version_is_an_error_that_names_it(home, damage):
     (error,) = await open_store(home).match([words("word")])
     assert "SkillUnavailable" == type(error).__name__
     assert "c" in str(error)
+
+
+async def test_a_damaged_collection_does_not_hide_the_others(home):
+    commit(home, 0)
+    store = open_store(home)
+    write(store, [passage("p", "words")], collection="whole")
+    (home / "collections/c/CURRENT").write_text("../../../etc")
+    assert ["whole"] == [info.name for info in await store.collections()]
