@@ -117,6 +117,8 @@ def is_passages(head: bytes) -> bool:
 def _text(data: bytes, name: str) -> Format:
     if is_passages(data[:65536]):
         return Format.PASSAGES
+    if PurePosixPath(name).suffix.lower() in {".jsonl", ".ndjson"}:
+        _refuse_almost_passages(data[:65536], name)
     if _HTML.match(data[:4096]):
         return Format.HTML
     named = _BY_SUFFIX.get(PurePosixPath(name).suffix.lower())
@@ -129,6 +131,18 @@ def _text(data: bytes, name: str) -> Format:
     if _is_json(data):
         return Format.JSON
     return named or Format.TEXT
+
+
+def _refuse_almost_passages(head: bytes, name: str) -> None:
+    """Read as records, such lines would lose who may read them.
+
+    Raises:
+        DocumentUnreadable: the lines are meant as passages and have no `_id`.
+    """
+    line = head.lstrip(b"\xef\xbb\xbf\r\n\t ").split(b"\n", 1)[0]
+    if line.startswith(b"{") and b'"text"' in line and b'"metadata"' in line:
+        shape = '{"_id": …, "title": …, "text": …, "metadata": {…}}'
+        raise DocumentUnreadable(name, f"has passages without `_id`; a line is {shape}")
 
 
 def _is_json(data: bytes) -> bool:

@@ -44,6 +44,10 @@ log = logging.getLogger(__name__)
 PART_TIMEOUT_MS = 250.0
 """Analysis and decision take 2 ms; a part that needs this long is as good as gone."""
 
+VERSION_TIMEOUT_MS = 100.0
+"""Which version is current is remembered; a request in more of a hurry than this gets an answer
+that says what is missing, and not that a store is away."""
+
 ANSWER_SHARE = 0.4
 """Of the budget of a question: what retrieval must leave for making the answer."""
 
@@ -349,7 +353,7 @@ class Gateway:
 
     async def _version(self, collection: str, deadline: Deadline) -> str:
         try:
-            async with asyncio.timeout(deadline.remaining_ms() / 1000):
+            async with asyncio.timeout(max(deadline.remaining_ms(), VERSION_TIMEOUT_MS) / 1000):
                 return (await self.collections.info(collection)).version
         except TimeoutError as error:
             raise ServiceUnavailable("collection", "its store did not answer in time") from error

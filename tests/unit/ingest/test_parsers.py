@@ -151,6 +151,7 @@ OUTSIDE = """<?xml version="1.0"?>
         ("noise.bin", bytes(range(256)) * 50, "no known format"),
         ("empty.txt", b"", "no extractable text"),
         ("not.json", "{", "is no JSON"),
+        ("rows.jsonl", '{"id": 1, "text": "x", "metadata": {"tenant": "a"}}', "without `_id`"),
     ],
 )  # fmt: skip
 def test_what_cannot_or_must_not_be_read_is_refused_with_a_reason(read, name, content, reason):
