@@ -137,10 +137,11 @@ def _refuse_almost_passages(head: bytes, name: str) -> None:
     """Read as records, such lines would lose who may read them.
 
     Raises:
-        DocumentUnreadable: the lines are meant as passages and have no `_id`.
+        DocumentUnreadable: the lines say who may read them, as passages do, and have no `_id`.
     """
     line = head.lstrip(b"\xef\xbb\xbf\r\n\t ").split(b"\n", 1)[0]
-    if line.startswith(b"{") and b'"text"' in line and b'"metadata"' in line:
+    guards = (b'"tenant"', b'"allowed_roles"', b'"sensitive_flag"')
+    if b'"text"' in line and b'"metadata"' in line and any(guard in line for guard in guards):
         shape = '{"_id": …, "title": …, "text": …, "metadata": {…}}'
         raise DocumentUnreadable(name, f"has passages without `_id`; a line is {shape}")
 

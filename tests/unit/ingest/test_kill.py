@@ -78,7 +78,7 @@ class Driver:
             assert line, "the run ended"
             batches -= line.startswith("at ")  # Ray has things to say too
 
-    def worker(self, name, timeout_s=30):
+    def worker(self, name, timeout_s=120):
         """A process below this one with the name in its command line, as soon as it is there."""
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:

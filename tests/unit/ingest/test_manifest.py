@@ -16,7 +16,7 @@ from serve_app.ingestion import ingest_request
 from serve_app.requests import RetrieveRequest
 from skills.types import OPERATOR
 
-DOCUMENTS = Path(__file__).parents[3].parent / "shared" / "documents"
+DOCUMENTS = (Path(__file__).parents[3].parent / "shared" / "documents").resolve()
 TWINS = {"elements.json": "elements.ndjson"}
 """The same records in two files: of near-duplicates only one is shown."""
 

@@ -10,7 +10,7 @@ from ingest.documents import DocumentSettings, DocumentStage
 from ingest.known import KnownDocuments
 from ingest.sources.files import FileSource
 
-DOCUMENTS = Path(__file__).parents[3].parent / "shared" / "documents"
+DOCUMENTS = (Path(__file__).parents[3].parent / "shared" / "documents").resolve()
 
 pytestmark = [
     pytest.mark.slow,
