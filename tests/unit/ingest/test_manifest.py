@@ -11,6 +11,7 @@ import pytest
 from ingest.dead_letters import read_dead_letters
 from ingest.run import run
 from serve_app.config import load_config
+from serve_app.evaluate import patient_registry
 from serve_app.graph import local_gateway
 from serve_app.ingestion import ingest_request
 from serve_app.requests import RetrieveRequest
@@ -54,7 +55,7 @@ class Library:
         sources = [str(DOCUMENTS / row["file"]) for row in rows()]
         self.summary = run(ingest_request(config, sources, "library"))
         self.letters = {e.uri: e for e in read_dead_letters(self.summary.dead_letters)}
-        self.gateway = local_gateway(config)
+        self.gateway = local_gateway(config, patient_registry(config))
 
     async def passages(self, query):
         asked = RetrieveRequest("r", query, "library", 20, 60_000, plan="keyword", caller=OPERATOR)
