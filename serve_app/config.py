@@ -169,6 +169,11 @@ class TacticianConfig(_Settings):
         )
 
     @property
+    def tagger_file(self) -> Path:
+        """Where `tactician train tagger` puts what tells domain tags."""
+        return self.home / "tagger.json"
+
+    @property
     def applied_dir(self) -> Path:
         """Where `tactician skills apply` puts skills and plans that a running service takes up."""
         return self.home / "applied"

@@ -27,7 +27,8 @@ def ingest_request(
         roles: who may read them, where their source does not say; empty is everyone.
         dry_run: write nothing.
     """
-    enrichment = EnrichmentSettings(tenant=tenant, allowed_roles=tuple(roles))
+    tagger = config.tagger_file if config.tagger_file.exists() else None
+    enrichment = EnrichmentSettings(tenant=tenant, allowed_roles=tuple(roles), tagger=tagger)
     return IngestRequest(
         tuple(sources),
         collection,

@@ -24,6 +24,7 @@ from serve_app.cli import (
     ranker,
     service,
     skills,
+    tagger,
     train,
     warmup,
 )
@@ -45,6 +46,7 @@ for commands in (
     policies,
     train,
     ranker,
+    tagger,
     warmup,
     bench,
     experiment,

@@ -63,3 +63,19 @@ async def test_passages_belong_to_the_tenant_and_roles_that_were_said(typed, tmp
 @pytest.mark.parametrize("command", ["ingest run DOCS -c c", "ingest -c c --dry-run DOCS"])
 def test_run_may_be_said_or_left_out(typed, command):
     assert "1 added" in typed(command)
+
+
+async def test_documents_get_the_tag_of_the_folder_that_they_are_like(typed, tmp_path):
+    for tag, text in (
+        ("law", "The court heard the appeal of the tenant against the landlord."),
+        ("cooking", "Stir the butter into the flour and bake the dough in the oven."),
+    ):
+        (tmp_path / tag).mkdir()
+        (tmp_path / tag / "a.txt").write_text(text)
+    assert "cooking, law" in typed(f"train tagger {tmp_path}/law {tmp_path}/cooking")
+    (typed.docs / "a.txt").write_text("The tenant asked the court whether the landlord may appeal.")
+    typed("ingest DOCS -c c")
+    config = load_config(tmp_path / "config.yaml", {}, home=tmp_path / "home")
+    info = await Resources(config.resources).vector_store().info("c")
+    [tags] = [field.values for field in info.fields if field.name == "domain_tags"]
+    assert ("law",) == tags
