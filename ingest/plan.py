@@ -88,9 +88,12 @@ def _sort_in(
 
 
 def is_settled(entry: Entry, stored: Mapping[str, str]) -> bool:
-    """Whether a document is indexed as the ledger knows it, or known to have failed."""
+    """Whether a document is indexed as the ledger knows it, or known to have failed.
+
+    One that could not even be read is not: whatever stood in the way may be over.
+    """
     if entry.state == DocumentState.FAILED:
-        return True
+        return entry.stage != "read" or bool(entry.content_hash)
     return stored.get(entry.document_id) == entry.content_hash
 
 

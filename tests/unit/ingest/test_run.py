@@ -5,6 +5,9 @@ import pytest
 
 from ingest.dead_letters import read_dead_letters
 from ingest.errors import IngestRejected
+from ingest.ledger import Entry
+from ingest.plan import is_settled
+from ingest.types import DocumentState
 from skills.encoders.passage_text import embedded_text
 
 
@@ -268,3 +271,18 @@ def test_what_changed_since_the_killed_run_is_taken_as_it_is_now(bench):
     assert 1499 == bench.run().added
     assert ["New."] == [p.text for p in bench.passages() if p.id == "0"]
     assert "1" not in bench.store.passages("c")
+
+
+@pytest.mark.parametrize(
+    ("content_hash", "stage", "settled"),
+    [
+        ("", "read", False),  # the disk or the network was away: it may be back
+        ("h", "read", True),  # what it holds is refused
+        ("h", "parse", True),
+    ],
+)
+def test_what_could_not_be_read_is_tried_again_though_it_looks_the_same(
+    content_hash, stage, settled
+):
+    entry = Entry("d", "file:///a", 0, content_hash, DocumentState.FAILED, "why", stage)
+    assert settled is is_settled(entry, {})
