@@ -17,8 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from policies.modes import Mode
 from policies.plan import EQUAL_ONLY, Deduplicate
 from serve_app.callers import CallerSettings
-from serve_app.execution.breaker import BreakerSettings
-from serve_app.execution.cache import CacheSettings
+from serve_app.execution.settings import BreakerSettings, CacheSettings
 from serve_app.sessions.types import SessionSettings
 from skills.errors import SkillMisconfigured
 from skills.manifest import substitute

@@ -2,31 +2,26 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
 
 from policies.experience.digests import Digester
 from policies.experience.record import ExperienceRecord, RequestKind
-from policies.plan import Plan
-from policies.rules import RulesPolicy
 from policies.types import Decision, DecisionRequest, Intent, QueryFeatures
 from serve_app import telemetry
 from serve_app.answers.types import Answer, AnswerRequest
-from serve_app.calls import Target
-from serve_app.catalogue import Catalogue
 from serve_app.deadline import Deadline, Stopwatch
 from serve_app.errors import Overloaded, RequestRejected, ServiceUnavailable
-from serve_app.execution.cache import ResultCache
-from serve_app.execution.executor import Executor
 from serve_app.execution.first_look import DEPTH as FIRST_LOOK_DEPTH
 from serve_app.execution.first_look import TIMEOUT_MS as FIRST_LOOK_TIMEOUT_MS
 from serve_app.execution.first_look import FirstLook
 from serve_app.execution.results import missing_of, status_of
 from serve_app.execution.types import ExecutionRequest
 from serve_app.execution.wellness import watch
+from serve_app.gateway_graph import Graph
 from serve_app.metrics import Publish, result_samples, skill_samples
 from serve_app.recording import Recording
 from serve_app.records import record_of
@@ -58,53 +53,6 @@ UNKNOWN_FEATURES = QueryFeatures(
     language="", num_chars=0, num_words=0, question_word="", intent=Intent.OPEN_ENDED
 )
 """Stands in when the analyzer is away: it costs its part, not the answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class TakenUp:
-    """How far a graph is with what was applied to a running service."""
-
-    fingerprint: str = ""
-    """Of the applied files that were looked at last."""
-    problems: tuple[tuple[str, str], ...] = ()
-    """(skill, plan or file; why it is not in use)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Graph:
-    """The parts that a gateway works with. Immutable: a change of skills or plans is a new
-    graph.
-    """
-
-    analyzer: Target[str, QueryFeatures]
-    orchestrator: Target[DecisionRequest, Decision]
-    generator: Target[AnswerRequest, Answer]
-    executor: Executor
-    results: ResultCache
-    """The executor, and what it found a moment ago."""
-    catalogue: Catalogue
-    candidates: tuple[str, ...]
-    """Plans whose required skills all run here."""
-    fallback: RulesPolicy
-    """Decides when the orchestrator is away."""
-    first_look: tuple[str, ...] = ()
-    """Skills that search before the plan is chosen."""
-    taken_up: TakenUp = TakenUp()
-
-    @property
-    def plans(self) -> Mapping[str, Plan]:
-        """Every plan, by name."""
-        return self.catalogue.plans
-
-    def working(self) -> tuple[str, ...]:
-        """The candidates that need no skill that fails now; all of them when each needs one, for
-        a plan without one of its arms is better than none.
-        """
-        away = self.executor.wellness.away()
-        if not away:
-            return self.candidates
-        spared = (name for name in self.candidates if not self.plans[name].required & away)
-        return tuple(spared) or self.candidates
 
 
 class Gateway:

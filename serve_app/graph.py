@@ -17,7 +17,8 @@ from serve_app.config import TacticianConfig
 from serve_app.execution.cache import ResultCache
 from serve_app.execution.executor import Executor
 from serve_app.execution.stage import SkillTarget
-from serve_app.gateway import Gateway, Graph
+from serve_app.gateway import Gateway
+from serve_app.gateway_graph import Graph
 from serve_app.parts import ANALYZER, GENERATOR, ORCHESTRATOR, RECORDER, SKILL, Part, build_part
 from serve_app.parts.hosted import HostedPart
 from serve_app.recording import Recording

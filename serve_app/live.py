@@ -21,7 +21,8 @@ from serve_app.calls import Send, inline_send
 from serve_app.catalogue import Catalogue, current
 from serve_app.config import TacticianConfig
 from serve_app.execution.stage import SkillTarget
-from serve_app.gateway import Gateway, Graph, TakenUp
+from serve_app.gateway import Gateway
+from serve_app.gateway_graph import Graph, TakenUp
 from serve_app.graph import changed_graph, skill_target
 from serve_app.parts import SKILL
 from serve_app.parts.hosted import HostedPart

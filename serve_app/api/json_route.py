@@ -45,7 +45,8 @@ async def _parsed(request: Request, model: type[BaseModel]) -> BaseModel:
         RequestValidationError: it is not JSON, or not what the model wants.
     """
     declared = request.headers.get("content-type", "application/json")
-    if not declared.partition(";")[0].strip().lower().endswith(("/json", "+json")):
+    kind = declared.partition(";")[0].strip().lower()
+    if not kind.startswith("application/") or not kind.endswith(("/json", "+json")):
         raise _wrong("content_type", (), f"is declared as {declared!r}; send application/json")
     content = await request.body()
     try:

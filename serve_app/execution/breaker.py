@@ -16,10 +16,10 @@ from typing import Any, Generic, TypeVar
 
 from purgatory import SyncCircuitBreakerFactory
 from purgatory.domain.model import OpenedState
-from pydantic import BaseModel, ConfigDict, Field
 
 from serve_app.calls import Target
 from serve_app.deadline import Deadline
+from serve_app.execution.settings import BreakerSettings
 from skills.errors import RequestInvalid, SkillError, SkillRejected, SkillTimeout, SkillUnavailable
 
 log = logging.getLogger(__name__)
@@ -33,17 +33,6 @@ timeout: else callers in a hurry could take a skill from everyone."""
 
 REMEMBERED = 64
 """Calls whose times count as recent."""
-
-
-class BreakerSettings(BaseModel):
-    """When a skill is left alone, and for how long."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    failures: int = Field(default=5, ge=1)
-    """In a row, until a skill is left alone."""
-    recovery_s: float = Field(default=5.0, gt=0)
-    """How long it is left alone before one call tries it again."""
 
 
 class BreakerState(StrEnum):

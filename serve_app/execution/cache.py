@@ -9,31 +9,18 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 
 from cachetools import TTLCache
-from pydantic import BaseModel, ConfigDict, Field
 
 from policies.plan import Plan
 from serve_app.deadline import Deadline
 from serve_app.execution.executor import Executor
 from serve_app.execution.first_look import FirstLook
+from serve_app.execution.settings import CacheSettings
 from serve_app.execution.types import Execution, ExecutionRequest
 from skills.skill import SkillRequest
 from skills.types import Caller, Missing, MissingReason
 
 _COMPLETE = frozenset({MissingReason.NO_EVIDENCE})
 """What may be missing from a result that is worth giving again: asking again changes nothing."""
-
-
-class CacheSettings(BaseModel):
-    """How much is kept, and for how long."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    enabled: bool = True
-    max_passages: int = Field(default=20_000, ge=1)
-    """Of all kept results together; 20,000 take some 40 MB. Of each gateway replica."""
-    ttl_s: float = Field(default=60.0, gt=0)
-    """A new index version, another role or another policy never meet an old result anyway; this
-    bounds what else may change, as live columns of a database."""
 
 
 @dataclass(slots=True)

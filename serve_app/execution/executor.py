@@ -12,9 +12,10 @@ from dataclasses import replace
 
 from policies.plan import EQUAL_ONLY, Deduplicate, Plan
 from serve_app.deadline import Deadline
-from serve_app.execution.breaker import BreakerSettings, GuardedTarget
+from serve_app.execution.breaker import GuardedTarget
 from serve_app.execution.first_look import FirstLook, first_look
 from serve_app.execution.results import checked
+from serve_app.execution.settings import BreakerSettings
 from serve_app.execution.stage import Progress, SkillTarget, StageRun
 from serve_app.execution.types import Execution, ExecutionRequest
 from serve_app.execution.wellness import Wellness

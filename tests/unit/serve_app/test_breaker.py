@@ -4,7 +4,8 @@ import logging
 import pytest
 
 from serve_app.deadline import Deadline
-from serve_app.execution.breaker import BreakerSettings, BreakerState, GuardedTarget
+from serve_app.execution.breaker import BreakerState, GuardedTarget
+from serve_app.execution.settings import BreakerSettings
 from serve_app.execution.wellness import Wellness, probe_request, watch
 from skills.errors import (
     RequestInvalid,

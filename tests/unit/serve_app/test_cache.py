@@ -5,8 +5,9 @@ import pytest
 
 from policies.plan import Plan
 from serve_app.deadline import Deadline
-from serve_app.execution.cache import CacheSettings, ResultCache
+from serve_app.execution.cache import ResultCache
 from serve_app.execution.first_look import FirstLook
+from serve_app.execution.settings import CacheSettings
 from serve_app.execution.types import Execution, ExecutionRequest
 from skills.skill import SkillRequest, SkillResult
 from skills.types import Caller, Condition, Filters, Hit, Missing, MissingReason, Passage
