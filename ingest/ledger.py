@@ -6,6 +6,7 @@ The store is the truth about what is indexed. The ledger may know documents that
 forgets only afterwards.
 """
 
+import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,8 +25,21 @@ create table if not exists files (
 create table if not exists sources (
     uri text primary key, watermark text not null, run integer not null) without rowid;
 create table if not exists runs (run integer primary key autoincrement, settings text not null);
+create table if not exists readers (
+    run integer primary key, tenant text not null, roles text not null);
 """
 _COLUMNS = "document_id, uri, offset, content_hash, state, reason, stage"
+
+
+@dataclass(frozen=True, slots=True)
+class Readers:
+    """Whose passages are, where their source does not say; empty is everyone's."""
+
+    tenant: str = ""
+    roles: tuple[str, ...] = ()
+
+
+EVERYONE = Readers()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +63,13 @@ class Entry:
 class Ledger:
     """One run's view of a collection's ledger. Nothing is saved before `save`."""
 
-    def __init__(self, path: Path, settings: str) -> None:
+    def __init__(self, path: Path, settings: str, readers: Readers = EVERYONE) -> None:
         """Open or create the ledger and begin a run.
 
         Args:
             path: the SQLite file.
             settings: fingerprint of how documents become passages.
+            readers: of what the run finds.
         """
         path.parent.mkdir(parents=True, exist_ok=True)
         self._settings = settings
@@ -64,6 +79,10 @@ class Ledger:
         self._db.execute("begin immediate")
         cursor = self._db.execute("insert into runs (settings) values (?)", (settings,))
         self.run = int(cursor.lastrowid or 0)
+        self._db.execute(
+            "insert into readers values (?, ?, ?)",
+            (self.run, readers.tenant, json.dumps(readers.roles)),
+        )
 
     def save(self) -> None:
         """Make what was noted so far durable."""
@@ -154,6 +173,14 @@ class Ledger:
         self._db.executemany(
             "delete from documents where document_id = ?", ((d,) for d in document_ids)
         )
+
+    def readers_of(self, document_id: str) -> Readers:
+        """Whose a document is, as the run said that saw it last."""
+        row = self._db.execute(
+            "select tenant, roles from documents join readers using (run) where document_id = ?",
+            (document_id,),
+        ).fetchone()
+        return EVERYONE if row is None else Readers(row[0], tuple(json.loads(row[1])))
 
     def failures(self) -> Iterator[Entry]:
         """Every document of the collection that failed and was not read since."""

@@ -78,6 +78,9 @@ class DeadLetter:
     stage: str
     """read, parse, cut, enrich, embed, or identity when its id is taken."""
     reason: str
+    tenant: str = ""
+    roles: tuple[str, ...] = ()
+    """Whose it is, as its run said."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,17 +10,31 @@ from ingest.request import IngestRequest
 _KINDS = ("file:", "s3:", "http:", "https:")
 
 
-def retrying(request: IngestRequest) -> IngestRequest:
-    """A request for the dead letters of a collection; its sources are empty when there are none
-    that can be looked at by themselves.
+def retrying(request: IngestRequest) -> list[IngestRequest]:
+    """Requests for the dead letters of a collection, one for all that have the same readers; none
+    when no letter can be looked at by itself.
 
     Left out are rows of databases, whose address is not kept, links and files that are gone: what
     becomes of those the next run of their source says.
     """
-    letters = read_dead_letters(request.state_dir / FILE_NAME)
-    uris = dict.fromkeys(letter.uri for letter in letters if letter.uri.startswith(_KINDS))
-    again = tuple(uri for uri in uris if not uri.startswith("file:") or _is_there(path_of(uri)))
-    return replace(request, sources=again, retry_failed=True)
+    groups: dict[tuple[str, tuple[str, ...]], dict[str, None]] = {}
+    for letter in read_dead_letters(request.state_dir / FILE_NAME):
+        if letter.uri.startswith(_KINDS) and _can_be_read(letter.uri):
+            groups.setdefault((letter.tenant, letter.roles), {})[letter.uri] = None
+    return [_for_readers(request, *whose, tuple(uris)) for whose, uris in groups.items()]
+
+
+def _for_readers(
+    request: IngestRequest, tenant: str, roles: tuple[str, ...], sources: tuple[str, ...]
+) -> IngestRequest:
+    known = {"tenant": tenant, "allowed_roles": roles}
+    enrichment = request.documents.enrichment.model_copy(update=known)
+    documents = request.documents.model_copy(update={"enrichment": enrichment})
+    return replace(request, sources=sources, documents=documents, retry_failed=True)
+
+
+def _can_be_read(uri: str) -> bool:
+    return not uri.startswith("file:") or _is_there(path_of(uri))
 
 
 def _is_there(path: Path) -> bool:

@@ -14,7 +14,7 @@ from ingest.errors import IngestRejected
 from ingest.identity import digest
 from ingest.job import Job, grouped, run_inline
 from ingest.known import KnownDocuments
-from ingest.ledger import Ledger
+from ingest.ledger import Ledger, Readers
 from ingest.plan import Plan, is_settled, plan
 from ingest.request import IngestRequest, IngestSummary, OnProgress, Progress
 from ingest.sinks import open_writer
@@ -72,7 +72,10 @@ def _once(
     writer: IndexWriter,
     progress: OnProgress | None,
 ) -> IngestSummary:
-    with closing(Ledger(request.state_dir / "ledger.sqlite", _settings(request))) as ledger:
+    said = request.documents.enrichment
+    readers = Readers(said.tenant, said.allowed_roles)
+    path = request.state_dir / "ledger.sqlite"
+    with closing(Ledger(path, _settings(request), readers)) as ledger:
         return _Run(request, resources, ledger, writer, progress).summary()
 
 
@@ -218,7 +221,7 @@ class _Run:
         self._ledger.save()
         if self._spool is not None:
             self._spool.clear()
-        write_dead_letters(self._dead_letters, self._ledger.failures())
+        write_dead_letters(self._dead_letters, self._ledger)
         return len(indexed), version
 
     @property

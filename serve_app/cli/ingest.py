@@ -125,18 +125,15 @@ def dead_letters(
 def retry(
     context: typer.Context,
     collection: CollectionOption,
-    tenant: TenantOption = "",
-    roles: RolesOption = None,
 ) -> None:
-    """Look again at the documents that failed; say `--tenant` and `--role` as their run did."""
-    config = settings_of(context).config
-    request = retrying(ingest_request(config, (), collection, tenant=tenant, roles=roles or ()))
-    if not request.sources:
+    """Look again at the documents that failed; their readers stay those that their run said."""
+    requests = retrying(_request(context, collection))
+    if not requests:
         console.print("no dead letter can be looked at by itself")
-        return
-    with ingesting(f"retrying in {collection}") as progress:
-        summary = run_ingest(request, progress)
-    show_summary(summary)
+    for request in requests:
+        with ingesting(f"retrying in {collection}") as progress:
+            summary = run_ingest(request, progress)
+        show_summary(summary)
 
 
 def _request(context: typer.Context, collection: str) -> IngestRequest:

@@ -77,7 +77,7 @@ def test_only_dead_letters_are_looked_at_again(bench):
     bad.write_text("Mended.")
     good.write_text("Changed.")
     gone.unlink()
-    again = retrying(request_of(bench))
+    [again] = retrying(request_of(bench))
     assert {"b%20c.txt", "p.jsonl"} == {uri.rpartition("/")[2] for uri in again.sources}
     summary = run(again, resources=bench.resources)
     assert (1, 0, 1, 0, 1) == counts(summary)

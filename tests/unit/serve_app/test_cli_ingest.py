@@ -51,7 +51,7 @@ async def test_passages_belong_to_the_tenant_and_roles_that_were_said(typed, tmp
     said = "-c c --tenant acme --role board --role finance"
     typed(f"ingest DOCS {said}")
     (typed.docs / "b.txt").write_text("Two.")
-    typed(f"ingest retry {said}")
+    typed("ingest retry -c c")
     config = load_config(tmp_path / "config.yaml", {}, home=tmp_path / "home")
     info = await Resources(config.resources).vector_store().info("c")
     values = {field.name: (field.count, set(field.values)) for field in info.fields}
