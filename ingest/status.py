@@ -20,6 +20,7 @@ from pydantic import TypeAdapter
 
 from ingest.errors import IngestRejected
 from ingest.request import IngestSummary, OnProgress, Progress
+from skills.lock_file import is_held
 
 FILE_NAME = "status.json"
 _LOCK = ".run"
@@ -58,7 +59,7 @@ def read_status(state_dir: Path) -> RunStatus | None:
         found = _STATUS.validate_json((state_dir / FILE_NAME).read_bytes())
     except FileNotFoundError:
         return None
-    if found.state == "running" and not _is_locked(state_dir / _LOCK):
+    if found.state == "running" and not is_held(state_dir / _LOCK):
         return replace(found, state="interrupted")
     return found
 
@@ -132,21 +133,6 @@ def recorded(state_dir: Path, sources: tuple[str, ...]) -> Iterator[RunRecord]:
         except BaseException as error:
             record.failed(str(error) or type(error).__name__)
             raise
-    finally:
-        os.close(descriptor)
-
-
-def _is_locked(path: Path) -> bool:
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    else:
-        return False
     finally:
         os.close(descriptor)
 

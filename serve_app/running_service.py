@@ -13,6 +13,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict
 
 from serve_app.errors import ServiceUnavailable
+from skills.lock_file import is_held
 
 
 class RunningService(BaseModel):
@@ -37,18 +38,7 @@ def running_service(home: Path) -> RunningService | None:
 
 def is_claimed(home: Path) -> bool:
     """Whether a living process serves this home, or is about to."""
-    try:
-        descriptor = os.open(_lock_file(home), os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    else:
-        return False
-    finally:
-        os.close(descriptor)
+    return is_held(_lock_file(home))
 
 
 class HomeClaim:

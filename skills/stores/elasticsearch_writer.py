@@ -1,13 +1,12 @@
 """Writing a new version into Elasticsearch: an index of its own, current when an alias says so."""
 
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from skills.domain_dictionary import DomainDictionary
-from skills.errors import RequestInvalid, SkillError, SkillFailed, SkillRejected, SkillTimeout
+from skills.errors import SkillFailed, SkillTimeout
 from skills.stores.elasticsearch_api import ElasticsearchApi
 from skills.stores.elasticsearch_index import (
     NAME,
@@ -16,10 +15,11 @@ from skills.stores.elasticsearch_index import (
     document_of,
     index_template,
 )
+from skills.stores.elasticsearch_lock import ElasticsearchLock
 from skills.stores.index_version import VERSION_NAME, VersionRecord, new_version
 from skills.stores.passage_json import decode_passage
 from skills.stores.passage_payload import CONTENT_HASH, DOCUMENT, PASSAGE, point_id
-from skills.stores.remote_versions import BEAT_EVERY_S, check_lease, physical
+from skills.stores.remote_versions import physical
 from skills.stores.store import CollectionInfo, IndexedPassage
 from skills.stores.version_summary import VersionSummary
 from skills.types import Passage
@@ -68,17 +68,14 @@ class ElasticsearchIndexWriter:
         self._collection = plan.collection
         self._dictionary = dictionary
         self._published = published
-        self._clock = clock
         self._prefix = api.connection.prefix
         self._is_made = False
-        self._holding: dict[str, int] | None = None
-        self._beaten = 0.0
-        self._holder = uuid.uuid4().hex
         self._client = api.writing()
+        self._lock = ElasticsearchLock(api, self._client, plan.collection, clock)
         try:
             with api.translated():
                 self._put_template()
-            self._lock()
+            self._lock.take()
             with api.translated():
                 self._base = self._read_base(plan.base)
             before = self._base.info.version if self._base else ""
@@ -103,7 +100,7 @@ class ElasticsearchIndexWriter:
             SkillRejected: the cluster stayed too busy.
         """
         for start in range(0, len(passages), _BATCH):
-            self._beat()
+            self._lock.beat()
             self._upsert({point_id(p.passage.id): p for p in passages[start : start + _BATCH]})
 
     def _upsert(self, batch: Mapping[str, IndexedPassage]) -> None:
@@ -133,7 +130,7 @@ class ElasticsearchIndexWriter:
     def delete_documents(self, document_ids: Sequence[str]) -> None:
         """Remove every passage of these documents; unknown ids are ignored."""
         for start in range(0, len(document_ids), _BATCH):
-            self._beat()
+            self._lock.beat()
             self._delete(list(document_ids[start : start + _BATCH]))
 
     def _delete(self, document_ids: list[str]) -> None:
@@ -173,7 +170,7 @@ class ElasticsearchIndexWriter:
                 if self._is_made:
                     self._client.indices.delete(index=self._index, ignore_unavailable=True)
                     self._is_made = False
-                self._unlock()
+                self._lock.release()
         finally:
             self._client.close()
 
@@ -245,7 +242,7 @@ class ElasticsearchIndexWriter:
         while not (answer := self._task(task))["completed"]:
             if time.monotonic() > deadline:
                 raise SkillTimeout(self._collection, f"copying {source} took over an hour")
-            self._beat()
+            self._lock.beat()
             time.sleep(_COPY_ASKED_EVERY_S)
         failures = [*answer.get("response", {}).get("failures", ()), answer.get("error")]
         if problem := next(filter(None, failures), None):
@@ -265,7 +262,7 @@ class ElasticsearchIndexWriter:
             self._client.indices.refresh(index=index)
         after: list[Any] | None = None
         while True:
-            self._beat()
+            self._lock.beat()
             with self._api.translated():
                 found = self._client.search(
                     index=index,
@@ -331,81 +328,3 @@ class ElasticsearchIndexWriter:
                 version = name.removeprefix(begin)
                 if VERSION_NAME.fullmatch(version) and version not in keep:
                     self._client.indices.delete(index=name, ignore_unavailable=True)
-
-    @property
-    def _locks(self) -> str:
-        return f"{self._prefix}writers"
-
-    def _lock(self) -> None:
-        place = {"index": self._locks, "id": self._collection}
-        try:
-            with self._api.translated():
-                made = self._client.create(**place, document=self._sign())
-        except SkillError as error:
-            if not self._api.is_conflict(error):
-                raise
-            made = self._take_over(place)
-        self._hold(made)
-
-    def _take_over(self, place: dict[str, str]) -> Any:
-        """Take the lock of a writer that has been silent for too long. Only one of several that try
-        succeeds.
-        """
-        with self._api.translated():
-            found = self._client.get(**place)
-        check_lease(self._collection, self._clock() - found["_source"]["beat"])
-        seen = {"if_seq_no": found["_seq_no"], "if_primary_term": found["_primary_term"]}
-        try:
-            with self._api.translated():
-                return self._client.index(**place, **seen, document=self._sign())
-        except SkillError as error:
-            raise SkillRejected(
-                self._collection, "is being written by another process, since just now"
-            ) from error
-
-    def _beat(self) -> None:
-        """Say that the writer is alive.
-
-        Raises:
-            SkillRejected: somebody took the lock, because this writer was silent for too long.
-        """
-        if self._holding is None or self._clock() - self._beaten < BEAT_EVERY_S:
-            return
-        try:
-            with self._api.translated():
-                self._hold(
-                    self._client.index(
-                        index=self._locks,
-                        id=self._collection,
-                        document=self._sign(),
-                        **self._holding,
-                    )
-                )
-        except SkillError as error:
-            if not self._api.is_conflict(error):
-                raise
-            self._holding = None
-            raise SkillRejected(self._collection, "another writer has taken over") from error
-
-    def _sign(self) -> dict[str, Any]:
-        self._beaten = self._clock()
-        return {"beat": self._beaten, "holder": self._holder}
-
-    def _hold(self, written: Any) -> None:
-        self._holding = {
-            "if_seq_no": written["_seq_no"],
-            "if_primary_term": written["_primary_term"],
-        }
-
-    def _unlock(self) -> None:
-        if self._holding is None:
-            return
-        holding, self._holding = self._holding, None
-        try:
-            with self._api.translated():
-                self._client.delete(index=self._locks, id=self._collection, **holding)
-        except RequestInvalid:
-            return
-        except SkillError as error:
-            if not self._api.is_conflict(error):
-                raise

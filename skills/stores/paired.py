@@ -44,7 +44,27 @@ class WordStore(KeywordStore, Protocol):
         ...
 
 
-class PairedStore:
+class _VersionsOfVectors:
+    """What both halves of a pair say of their collections: what the store of vectors says."""
+
+    _vectors: VectorStore
+
+    async def collections(self) -> list[CollectionInfo]:
+        """All collections at their current version, by name."""
+        return await self._vectors.collections()
+
+    async def info(self, collection: str, version: str = "") -> CollectionInfo:
+        """One collection version, as the store of vectors knows it."""
+        return await self._vectors.info(collection, version)
+
+    async def fetch(
+        self, collection: str, version: str, passage_ids: Sequence[str], caller: Caller
+    ) -> list[Passage]:
+        """The passages that exist and that the caller may read, in the order asked for."""
+        return await self._vectors.fetch(collection, version, passage_ids, caller)
+
+
+class PairedStore(_VersionsOfVectors):
     """Finds and writes vectors, and words in a store beside them."""
 
     class Config(BaseModel):
@@ -65,20 +85,6 @@ class PairedStore:
         self._words = cast("WordStore", words)
         self.words: KeywordStore = PairedWords(self._vectors, self._words)
         """What matches words: apart, so that each half is healthy or not by itself."""
-
-    async def collections(self) -> list[CollectionInfo]:
-        """All collections at their current version, by name."""
-        return await self._vectors.collections()
-
-    async def info(self, collection: str, version: str = "") -> CollectionInfo:
-        """One collection version, as the store of vectors knows it."""
-        return await self._vectors.info(collection, version)
-
-    async def fetch(
-        self, collection: str, version: str, passage_ids: Sequence[str], caller: Caller
-    ) -> list[Passage]:
-        """The passages that exist and that the caller may read, in the order asked for."""
-        return await self._vectors.fetch(collection, version, passage_ids, caller)
 
     async def check_health(self) -> None:
         """Ask the store of vectors; `words` has a check of its own."""
@@ -113,26 +119,12 @@ class PairedStore:
         return PairedWriter(ahead, words)
 
 
-class PairedWords:
+class PairedWords(_VersionsOfVectors):
     """The words of a pair: the versions of the store of vectors, the matches of the other."""
 
     def __init__(self, vectors: VectorStore, words: KeywordStore) -> None:
         self._vectors = vectors
         self._words = words
-
-    async def collections(self) -> list[CollectionInfo]:
-        """All collections at their current version, by name."""
-        return await self._vectors.collections()
-
-    async def info(self, collection: str, version: str = "") -> CollectionInfo:
-        """One collection version, as the store of vectors knows it."""
-        return await self._vectors.info(collection, version)
-
-    async def fetch(
-        self, collection: str, version: str, passage_ids: Sequence[str], caller: Caller
-    ) -> list[Passage]:
-        """The passages that exist and that the caller may read, in the order asked for."""
-        return await self._vectors.fetch(collection, version, passage_ids, caller)
 
     async def check_health(self) -> None:
         """Ask the store of words."""
