@@ -56,6 +56,8 @@ def decision(console: Console, response: Response) -> None:
         console.print(f"[yellow]missing[/] {missing['reason']}  {escape(text)}")
     times = "  ".join(f"{name} {ms:.1f}" for name, ms in response["timings_ms"].items())
     console.print(f"[bold]ms[/]   {times}")
+    if response.get("cached"):
+        console.print("     kept from an earlier request; the stages are of that one:")
     for stage in response["stages"]:
         calls = ", ".join(
             f"{c['skill']} {c['ms']:.1f}" + ("" if c["status"] == "ok" else f" ({c['status']})")
