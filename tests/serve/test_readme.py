@@ -86,7 +86,7 @@ def test_the_demo_answers_its_questions_with_citations_plan_and_times(demo):
 
 def test_commands_of_the_readme_exist(demo):
     commands = set(get_command(app).commands)
-    shown = re.findall(r"^tactician (\w+)", "".join(blocks("console")), re.MULTILINE)
+    shown = re.findall(r"^tactician ([\w-]+)", "".join(blocks("console")), re.MULTILINE)
     assert shown
     assert set(shown) <= commands
     assert all(f"\n{target}" in (ROOT / "Makefile").read_text() for target in ("demo:", "test:"))
