@@ -14,6 +14,7 @@ import platformdirs
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from policies.drift.settings import DriftSettings
 from policies.modes import Mode
 from policies.plan import EQUAL_ONLY, Deduplicate
 from serve_app.callers import CallerSettings
@@ -111,6 +112,8 @@ class PolicySettings(_Settings):
     first_look: tuple[str, ...] = ()
     """Skills that search before the plan is chosen (`[keyword]`): what they find becomes features
     of the policy, and the plan takes it over."""
+    drift: DriftSettings = DriftSettings()
+    """When a change of queries, rewards or skills is one, and how much is explored after it."""
 
 
 class IngestSettings(_Settings):

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
+from policies.drift.book import DriftState
 from policies.experience.digests import Digester
 from policies.experience.record import ExperienceRecord, RequestKind
 from policies.types import Decision, DecisionRequest, Intent, QueryFeatures
@@ -22,7 +23,7 @@ from serve_app.execution.results import missing_of, status_of
 from serve_app.execution.types import ExecutionRequest
 from serve_app.execution.wellness import watch
 from serve_app.gateway_graph import Graph
-from serve_app.metrics import Publish, result_samples, skill_samples
+from serve_app.metrics import Publish, drift_samples, result_samples, skill_samples
 from serve_app.recording import Recording
 from serve_app.records import record_of
 from serve_app.requests import Retrieved, RetrieveRequest
@@ -82,6 +83,8 @@ class Gateway:
         self._rng = np.random.default_rng()
         self.publish: Publish | None = None
         """Told the gateway's numbers now and then, see `serve_app.metrics`."""
+        self.drift = DriftState()
+        """What is known of drift, see `serve_app.drift`."""
         self.warm = False
         """Whether the warm-up is over; before it first queries may run into timeouts."""
 
@@ -100,7 +103,8 @@ class Gateway:
     def _publish(self) -> None:
         if self.publish is not None:
             report, counts = self.graph.executor.wellness.report(), self.graph.results.counts
-            self.publish([*skill_samples(report), *result_samples(counts)])
+            samples = *skill_samples(report), *result_samples(counts), *drift_samples(self.drift)
+            self.publish(samples)
 
     async def _a_collection(self) -> str:
         try:

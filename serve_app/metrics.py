@@ -6,8 +6,10 @@ then. Who publishes them is decided by `serve_app.deployments`. Labels are skill
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 
+from policies.drift.book import DriftState
 from serve_app.execution.breaker import BreakerState
 from serve_app.execution.cache import CacheCounts
 from serve_app.execution.wellness import SkillWellness
@@ -24,6 +26,8 @@ class Metric(StrEnum):
     RESULTS_EXECUTED = "tactician_results_executed_total"
     RESULTS_HIT_RATIO = "tactician_results_hit_ratio"
     RESULTS_PASSAGES = "tactician_results_passages"
+    DRIFT_RAISED = "tactician_drift_raised"
+    DRIFT_ALARMS = "tactician_drift_alarms"
 
     @property
     def only_rises(self) -> bool:
@@ -40,6 +44,8 @@ MEANINGS: dict[Metric, str] = {
     Metric.RESULTS_EXECUTED: "Queries whose plan was executed, though it may be cached",
     Metric.RESULTS_HIT_RATIO: "Found or joined, of all queries that may be cached since the start",
     Metric.RESULTS_PASSAGES: "Passages in the cache",
+    Metric.DRIFT_RAISED: "1 while more is explored because queries, rewards or skills changed",
+    Metric.DRIFT_ALARMS: "Changes noticed since this home began; the same on every gateway",
 }
 
 
@@ -73,3 +79,9 @@ def result_samples(counts: CacheCounts) -> Iterator[Sample]:
     yield Sample(Metric.RESULTS_EXECUTED, counts.misses)
     yield Sample(Metric.RESULTS_HIT_RATIO, saved / asked if asked else 0.0)
     yield Sample(Metric.RESULTS_PASSAGES, counts.passages)
+
+
+def drift_samples(drift: DriftState, now: datetime | None = None) -> Iterator[Sample]:
+    """Changes of queries, rewards and skills that were noticed."""
+    yield Sample(Metric.DRIFT_RAISED, float(drift.raised(now or datetime.now(UTC))))
+    yield Sample(Metric.DRIFT_ALARMS, drift.num_alarms)

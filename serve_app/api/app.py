@@ -14,6 +14,7 @@ from serve_app.api.body_limit import BodyLimit
 from serve_app.callers import KeyRing
 from serve_app.config import TacticianConfig
 from serve_app.console import PAGE
+from serve_app.drift import follow_drift
 from serve_app.gateway import Gateway
 from serve_app.live import LiveCatalogue
 
@@ -24,13 +25,14 @@ CONSOLE_POLICY = (
 """The page is one file with its script in it, and may talk to this service only."""
 
 
-async def _work(gateway: Gateway, live: LiveCatalogue | None) -> None:
+async def _work(gateway: Gateway, config: TacticianConfig, live: LiveCatalogue | None) -> None:
     """What a gateway does beside answering, from its start to its end."""
     if live is not None:
         await live.look()
     await gateway.warm_up()
     async with asyncio.TaskGroup() as group:
         group.create_task(gateway.watch())
+        group.create_task(follow_drift(gateway, config))
         if live is not None:
             group.create_task(live.watch())
 
@@ -42,7 +44,7 @@ def build_api(
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        background = asyncio.create_task(_work(gateway, live))
+        background = asyncio.create_task(_work(gateway, config, live))
         yield
         background.cancel()
         await gateway.recording.drain(timeout_s=5.0)

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from serve_app.api.problems import is_admin
-from serve_app.api.views import json_response
+from serve_app.api.views import drift_view, json_response
 from serve_app.gateway import Gateway
 from skills.errors import SkillError
 
@@ -47,6 +47,7 @@ def router(gateway: Gateway) -> APIRouter:
             recording = gateway.recording
             body["records"] = {"waiting": recording.waiting, "lost": recording.lost}
             body["skills_away"] = sorted(gateway.graph.executor.wellness.away())
+            body["drift"] = drift_view(gateway.drift)
         return json_response(body, 503 if reasons else 200)
 
     return routes

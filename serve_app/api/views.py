@@ -3,11 +3,13 @@ between.
 """
 
 from collections import Counter
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 from fastapi.responses import Response
 
+from policies.drift.book import DriftState
 from serve_app.api.discretion import missing_for, stages_for
 from serve_app.callers import Principal
 from serve_app.execution.types import StageTrace
@@ -72,6 +74,17 @@ def stage_view(stage: StageTrace) -> dict[str, Any]:
         "num_hits": stage.num_hits,
         "dropped": Counter(dropped.reason for dropped in stage.dropped),
         "filters": stage.filters,
+    }
+
+
+def drift_view(drift: DriftState) -> dict[str, Any]:
+    """Whether exploration is raised, until when, and the changes that led to it."""
+    raised = drift.raised(datetime.now(UTC))
+    return {
+        "raised": raised,
+        "raised_until": drift.raised_until if raised else None,
+        "num_alarms": drift.num_alarms,
+        "alarms": [alarm.model_dump(mode="json") for alarm in drift.alarms[-10:]],
     }
 
 

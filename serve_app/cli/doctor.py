@@ -6,6 +6,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
@@ -19,6 +20,7 @@ from policies.experience.store import ExperienceStore
 from serve_app.catalogue import current
 from serve_app.cli.settings import settings_of
 from serve_app.config import TacticianConfig
+from serve_app.parts.orchestrator import drift_book
 from serve_app.running_service import running_service
 from serve_app.service import port_is_free
 from skills.errors import SkillError
@@ -154,12 +156,25 @@ def skills(config: TacticianConfig) -> list[Finding]:
     return findings
 
 
+def drift(config: TacticianConfig) -> list[Finding]:
+    """Whether queries, rewards or skills have changed lately."""
+    try:
+        state = drift_book(config).read()
+    except PolicyError as error:
+        return [Finding("drift", False, "cannot be read", str(error))]
+    if not state.raised(datetime.now(UTC)):
+        return [Finding("drift", True, f"none now; {state.num_alarms} changes noticed so far")]
+    seen = state.alarms[-1].detail if state.alarms else "exploration is raised"
+    return [Finding("drift", True, seen, "more is explored for a while; train again after it")]
+
+
 CHECKS: tuple[Callable[[TacticianConfig], list[Finding]], ...] = (
     machine,
     ports,
     models,
     stores,
     skills,
+    drift,
 )
 
 

@@ -7,15 +7,17 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
+from policies.drift.book import DriftState
 from policies.errors import PolicyInvalid
 from policies.experience.store import ExperienceStore
 from policies.learning.shadow import regrets
 from policies.registry.card import PolicyCard
 from policies.registry.registry import Entry, Index, PolicyRegistry
 from serve_app.cli.settings import settings_of
-from serve_app.parts.orchestrator import policy_registry
+from serve_app.parts.orchestrator import drift_book, policy_registry
 
 console = Console()
 commands = typer.Typer(no_args_is_help=True, help="List, promote and roll back learned policies.")
@@ -46,6 +48,7 @@ def list_policies(context: typer.Context) -> None:
     for event in index.events[-10:]:
         when = event.at.isoformat(timespec="seconds")
         console.print(f"[dim]{when}[/] {event.action} {event.version or 'rules'}  {event.reason}")
+    _say_what_drifted(drift_book(settings_of(context).config).read())
 
 
 @commands.command()
@@ -139,3 +142,12 @@ def _registry(context: typer.Context) -> PolicyRegistry:
 
 def _say_what_serves(index: Index) -> None:
     console.print(f"serving: {index.current or 'rules'}")
+
+
+def _say_what_drifted(drift: DriftState) -> None:
+    for alarm in drift.alarms[-5:]:
+        when = alarm.at.isoformat(timespec="seconds")
+        console.print(f"[dim]{when}[/] drift of {alarm.kind}: {escape(alarm.detail)}")
+    if drift.raised_until is not None and drift.raised(datetime.now(UTC)):
+        until = drift.raised_until.isoformat(timespec="seconds")
+        console.print(f"exploration is raised until {until}")

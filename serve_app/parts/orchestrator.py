@@ -4,11 +4,16 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
 import numpy as np
 
+from policies.drift.book import DriftBook, DriftState
+from policies.drift.exploration import raise_exploration
+from policies.drift.settings import DriftSettings
 from policies.errors import PolicyError
 from policies.experiments.experiment import Experiments
 from policies.experiments.serving import ExperimentSwitch
@@ -29,6 +34,30 @@ log = logging.getLogger(__name__)
 REFRESH_EVERY_S = 2.0
 
 
+@dataclass(slots=True)
+class Followed:
+    """What decides beside the rules, as it was when it was looked at last."""
+
+    learned: PolicySwitch
+    experiments: ExperimentSwitch
+    book: DriftBook
+    drift: DriftState = field(default_factory=DriftState)
+
+    def refresh(self) -> None:
+        """Look at the registry, the experiments and drift; what cannot be read changes nothing."""
+        seen = self.learned.refresh()
+        if seen.error:
+            log.warning("policy not taken over", extra={"why": seen.error, "serving": seen.version})
+        elif seen.changed:
+            log.info("policy taken over", extra={"serving": seen.version})
+        if error := self.experiments.refresh():
+            log.warning("experiment not served", extra={"why": error})
+        try:
+            self.drift = self.book.read()
+        except PolicyError as error:
+            log.warning("drift not followed", extra={"why": str(error)})
+
+
 class OrchestratorPart:
     """Features to a decision.
 
@@ -40,15 +69,15 @@ class OrchestratorPart:
     def __init__(
         self,
         rules: Policy,
-        learned: PolicySwitch,
-        experiments: ExperimentSwitch,
+        followed: Followed,
         mode: Mode,
+        drift: DriftSettings,
         rng: np.random.Generator,
     ) -> None:
         self._rules = rules
-        self._learned = learned
-        self._experiments = experiments
+        self._followed = followed
         self._mode = mode
+        self._drift = drift
         self._rng = rng
         self._refreshing: asyncio.Task[None] | None = None
         self._refreshed_at_s = 0.0
@@ -61,9 +90,10 @@ class OrchestratorPart:
         registry = policy_registry(config)
         learned = PolicySwitch(registry, rules)
         switch = ExperimentSwitch(learned, registry, experiments_of(config))
-        _refresh(learned, switch)
+        followed = Followed(learned, switch, drift_book(config))
+        followed.refresh()
         rng = np.random.default_rng(config.seed)
-        return cls(rules, learned, switch, config.policy.mode, rng)
+        return cls(rules, followed, config.policy.mode, config.policy.drift, rng)
 
     async def run(self, requests: Sequence[DecisionRequest]) -> list[Decision | SkillError]:
         """Choose plans."""
@@ -77,7 +107,11 @@ class OrchestratorPart:
         """Rules need nothing that can be away."""
 
     def _choose(self, requests: Sequence[DecisionRequest]) -> list[Decision]:
-        return choose_in_mode(self._mode, self._rules, self._experiments, requests, self._rng)
+        learned = self._followed.experiments
+        decided = choose_in_mode(self._mode, self._rules, learned, requests, self._rng)
+        if not self._drift.enabled or not self._followed.drift.raised(datetime.now(UTC)):
+            return decided
+        return raise_exploration(decided, self._drift, self._rng)
 
     def _one(self, request: DecisionRequest) -> Decision | SkillError:
         try:
@@ -90,7 +124,7 @@ class OrchestratorPart:
         idle = self._refreshing is None or self._refreshing.done()
         if idle and now - self._refreshed_at_s >= REFRESH_EVERY_S:
             self._refreshed_at_s = now
-            looking = asyncio.to_thread(_refresh, self._learned, self._experiments)
+            looking = asyncio.to_thread(self._followed.refresh)
             self._refreshing = asyncio.create_task(looking)
 
 
@@ -104,18 +138,13 @@ def experiments_of(config: TacticianConfig) -> Experiments:
     return Experiments(_policy_store(config))
 
 
+def drift_book(config: TacticianConfig) -> DriftBook:
+    """What is known of drift in this home."""
+    return DriftBook(_policy_store(config))
+
+
 def _policy_store(config: TacticianConfig) -> ObjectStore:
     where = config.policy.registry
     if where.startswith(f"{SCHEME}://"):
         return S3ObjectStore(where)
     return DirectoryStore(Path(where) if where else config.home / "policies")
-
-
-def _refresh(learned: PolicySwitch, experiments: ExperimentSwitch) -> None:
-    seen = learned.refresh()
-    if seen.error:
-        log.warning("policy not taken over", extra={"why": seen.error, "serving": seen.version})
-    elif seen.changed:
-        log.info("policy taken over", extra={"serving": seen.version})
-    if error := experiments.refresh():
-        log.warning("experiment not served", extra={"why": error})

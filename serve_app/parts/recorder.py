@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Self
 
+from policies.drift.watch import DriftWatch
 from policies.errors import PolicyError
 from policies.experience.record import Experience, ExperienceRecord, Signal
 from policies.experience.store import ExperienceStore
@@ -13,7 +14,7 @@ from policies.experience.writer import ExperienceWriter, WriterSettings
 from policies.experiments.rollout import Verdict
 from policies.experiments.watch import ExperimentWatch
 from serve_app.config import TacticianConfig
-from serve_app.parts.orchestrator import experiments_of, policy_registry
+from serve_app.parts.orchestrator import drift_book, experiments_of, policy_registry
 from serve_app.requests import Find
 from skills.errors import SkillError, SkillUnavailable
 
@@ -28,11 +29,16 @@ class RecorderPart:
     """Keeps experience, and gives it back by request id."""
 
     def __init__(
-        self, store: ExperienceStore, writer: ExperienceWriter, watch: ExperimentWatch
+        self,
+        store: ExperienceStore,
+        writer: ExperienceWriter,
+        watch: ExperimentWatch,
+        drift: DriftWatch,
     ) -> None:
         self._store = store
         self._writer = writer
         self._watch = watch
+        self._drift = drift
         self._watching: asyncio.Task[None] | None = None
         self._watch_again_s = 0.0
 
@@ -44,7 +50,8 @@ class RecorderPart:
         store = ExperienceStore(config.experience_url, keep_text=settings.store_query_text)
         writer = ExperienceWriter(store, WriterSettings(capacity=settings.max_waiting))
         watch = ExperimentWatch(policy_registry(config), experiments_of(config), store)
-        return cls(store, writer, watch)
+        drift = DriftWatch(drift_book(config), store, config.policy.drift)
+        return cls(store, writer, watch, drift)
 
     async def run(
         self, requests: Sequence[ExperienceRecord | Signal | Find]
@@ -72,7 +79,7 @@ class RecorderPart:
             raise SkillUnavailable("recorder", str(error)) from error
 
     def _watch_sometimes(self) -> None:
-        """Look after a running experiment: here, where its requests arrive and are kept."""
+        """Look after a running experiment, and for drift: here, where requests are kept."""
         idle = self._watching is None or self._watching.done()
         if idle and time.monotonic() >= self._watch_again_s:
             self._watching = asyncio.create_task(self._watched())
@@ -87,5 +94,16 @@ class RecorderPart:
             if looked is not None and looked.report.verdict is not Verdict.WAIT:
                 extra = {"experiment": looked.experiment.name, "why": looked.report.reason}
                 log.warning("experiment moved: %s", looked.report.verdict, extra=extra)
+        await self._look_for_drift()
         took_s = time.monotonic() - started
         self._watch_again_s = time.monotonic() + max(WATCH_EVERY_S, took_s / WATCH_SHARE)
+
+    async def _look_for_drift(self) -> None:
+        try:
+            alarms = await asyncio.to_thread(self._drift.step)
+        except PolicyError as error:
+            log.warning("drift not looked for", extra={"why": str(error)})
+            return
+        for alarm in alarms:
+            extra = {"kind": alarm.kind, "subject": alarm.subject, "why": alarm.detail}
+            log.warning("drift noticed", extra=extra | {"p_value": alarm.p_value})

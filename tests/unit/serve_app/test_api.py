@@ -180,6 +180,7 @@ async def test_health_and_readiness(http):
         "plans": ["stub_hybrid"],
         "skills_away": [],
         "records": {"waiting": 0, "lost": 0},
+        "drift": {"raised": False, "raised_until": None, "num_alarms": 0, "alarms": []},
     } == (await http.get("/readyz")).json()
 
 
