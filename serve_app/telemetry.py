@@ -13,7 +13,6 @@ from functools import cache
 
 from opentelemetry import trace
 from opentelemetry.context import Context
-from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import INVALID_SPAN, Span, SpanKind, Status, StatusCode
@@ -65,6 +64,8 @@ def span_processors() -> list[SpanProcessor]:
 
     The delay is short because a killed replica loses what it has not sent.
     """
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
     return [BatchSpanProcessor(OTLPSpanExporter(), schedule_delay_millis=500)]
 
 

@@ -1,8 +1,9 @@
 """Joins the commands, and turns our errors into one line on stderr and exit status 1."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 from rich.console import Console
@@ -10,51 +11,73 @@ from rich.markup import escape
 
 from ingest.errors import IngestError
 from policies.errors import PolicyError
-from serve_app.cli import (
-    bench,
-    catalog,
-    demo,
-    doctor,
-    evaluation,
-    experiment,
-    ingest,
-    keys,
-    policies,
-    query,
-    ranker,
-    service,
-    skills,
-    tagger,
-    train,
-    warmup,
-)
+from serve_app.cli.on_use import OnUse, OnUseGroup
 from serve_app.cli.settings import Settings
 from serve_app.config import load_config
 from serve_app.errors import ServeError
 from skills.errors import SkillError
 
+
+class Commands(OnUseGroup):
+    """Every command, in the order of the help."""
+
+    on_use: ClassVar[Mapping[str, OnUse]] = {
+        "up": OnUse(
+            "Start the service and keep it running until Ctrl-C, or in the background.",
+            ("service",),
+        ),
+        "down": OnUse("Stop the service that was started on this home.", ("service",)),
+        "ingest": OnUse(
+            "Bring a collection up to what its sources hold: `ingest SOURCE… --collection NAME`.",
+            ("ingest",),
+        ),
+        "ask": OnUse(
+            "Answer a question from the passages of a collection, with citations.", ("query",)
+        ),
+        "retrieve": OnUse("Find passages.", ("query",)),
+        "explain": OnUse(
+            "Show how an earlier request was decided and what came of it.", ("query",)
+        ),
+        "why-not": OnUse(
+            "Say which stage of an earlier request lost a passage or document.", ("query",)
+        ),
+        "skills": OnUse("Look at skills, try them out, apply and remove them.", ("skills",)),
+        "plans": OnUse("List the plans and whether they can run.", ("catalog",)),
+        "collections": OnUse("List the collections.", ("catalog",)),
+        "policies": OnUse("List, promote and roll back learned policies.", ("policies",)),
+        "train": OnUse("Train from experience.", ("train", "ranker", "tagger")),
+        "warmup": OnUse(
+            "Ask a collection about itself, run every plan, and train the first policy on the "
+            "outcome.",
+            ("warmup",),
+        ),
+        "evaluate": OnUse(
+            "Measure every plan, the policy, random mixing and the oracle on judged queries.",
+            ("evaluation",),
+        ),
+        "bench": OnUse("Measure on judged data.", ("bench",)),
+        "experiment": OnUse("Try a policy on a share of the traffic.", ("experiment",)),
+        "doctor": OnUse(
+            "Check this machine, its ports, the models and the stores; exit 1 when something must "
+            "be fixed.",
+            ("doctor",),
+        ),
+        "demo": OnUse(
+            "Ingest the sample corpus, start the graph, ask three questions, keep serving until "
+            "Ctrl-C.",
+            ("demo",),
+        ),
+        "keys": OnUse("Make API keys.", ("keys",)),
+    }
+
+
 app = typer.Typer(
-    name="tactician", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+    name="tactician",
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
 )
-for commands in (
-    service,
-    ingest,
-    evaluation,
-    query,
-    skills,
-    catalog,
-    policies,
-    train,
-    ranker,
-    tagger,
-    warmup,
-    bench,
-    experiment,
-    doctor,
-    demo,
-    keys,
-):
-    commands.register(app)
 
 
 @app.callback()
