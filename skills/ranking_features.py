@@ -48,7 +48,9 @@ FEATURES: Mapping[str, str] = {
 }
 """By name; the order of the columns."""
 
-_NO_ARMS = frozenset({"fusion", "contextual", "learned_rank", "late_interaction", "cross_encoder"})
+_NO_ARMS = frozenset(
+    {"fusion", "contextual", "learned_rank", "late_interaction", "cross_encoder", "siblings"}
+)
 _NUMERAL = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
 _NAME = re.compile(r"(?<!\w)[A-Z][\w&’'-]*(?: [A-Z][\w&’'-]*)*")
 _QUOTED = re.compile(

@@ -13,11 +13,17 @@ def test_ships_single_skills_and_fusions_of_different_kinds():
 def test_plans_differ_in_kind():
     plans = load_plans()
     first, last = ({n: p.stages[i].call[0].skill for n, p in plans.items()} for i in (0, -1))
-    assert {"hybrid_filtered", "keyword_filtered", "filtered_late"} == {
+    assert {"hybrid_filtered", "keyword_filtered", "filtered_late", "focused", "spread"} == {
         name for name, skill in first.items() if skill == "metadata_filter"
     }
     assert "entity_pair" == first["compared"]
     assert ("late_interaction", "cross_encoder") == (last["hybrid_late"], last["hybrid_rerank"])
+
+
+def test_siblings_rise_in_one_plan_and_sink_in_another():
+    plans = load_plans()
+    weights = {n: plans[n].stages[-1].call[0].params["weight"] for n in ("focused", "spread")}
+    assert weights["spread"] < 0 < weights["focused"]
 
 
 def test_shipped_plans_name_shipped_skills():
