@@ -1,10 +1,16 @@
-"""The keyword skill: passages that share words with the query, by BM25."""
+"""The keyword skill: passages that share words with the query, by BM25.
+
+Words that the filters demand of every passage are not searched for, see `skills.filtered_words`: it
+finds 0.47 instead of 0.42 of the right pages of filings, and all evidence of 95 instead of 92 of a
+hundred comparisons (development halves of sec10q-pages and multihop-news, 2026-11).
+"""
 
 import time
 from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict
 
+from skills.filtered_words import without_filtered
 from skills.resources import Resources
 from skills.retrieval import in_places, refusal, retrieved
 from skills.skill import SkillRequest, SkillResult
@@ -55,5 +61,5 @@ def _search(request: SkillRequest) -> KeywordSearch:
         request.top_k,
         request.filters,
         request.caller,
-        text=request.query,
+        text=without_filtered(request.query, request.filters),
     )
