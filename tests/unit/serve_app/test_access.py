@@ -1,15 +1,20 @@
 """Nobody gets to see a passage that they may not read, whatever they ask, however it is searched.
 
-`TACTICIAN_ACCESS_PAIRS` sets how many (query, caller) pairs are tried; the default keeps the test
-short.
+`TACTICIAN_ACCESS_PAIRS` sets how many (query, caller) pairs are tried, and
+`TACTICIAN_ACCESS_SEED` which ones; the default keeps the test short.
 """
 
 import hashlib
 import os
 import random
+import re
 
 import httpx
 import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from serve_app.api.app import build_api
 from serve_app.config import load_config
@@ -22,6 +27,8 @@ from skills.types import Caller, Passage, PassageMetadata
 pytestmark = pytest.mark.slow
 
 PAIRS = int(os.environ.get("TACTICIAN_ACCESS_PAIRS", "120"))
+SEED = int(os.environ.get("TACTICIAN_ACCESS_SEED", "9"))
+OF_A_PASSAGE = re.compile(r"\bp\d{4}\b|\bd\d{3}\b|secret\d{4}x")
 TENANTS, ROLES = ("", "acme", "umbrella"), ("finance", "legal", "board")
 SUBJECTS = ("net sales", "boiler pressure", "delivery dates", "净销售额", "锅炉压力", "warranty")
 PLACES = ("Zurich", "Osaka", "Lima", "上海")
@@ -62,7 +69,15 @@ def everything(tmp_path_factory):
         cache=home,
         inline_skills=True,
         parts={part: {"placement": "inline"} for part in parts},
-        skills=("keyword", "dense", "metadata_filter", "entity_pair", "fusion", "contextual"),
+        skills=(
+            "keyword",
+            "dense",
+            "metadata_filter",
+            "entity_pair",
+            "fusion",
+            "contextual",
+            "siblings",
+        ),  # fmt: skip
         encoders={"default": {"class_path": "skills.encoders.hashing.HashingEncoder"}},
         callers={
             "keys": [
@@ -90,6 +105,15 @@ def everything(tmp_path_factory):
     return build_api(gateway, config), gateway, made
 
 
+@pytest.fixture
+def spans(monkeypatch):
+    """What is exported of every request."""
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", provider)  # may be set but once otherwise
+    return exporter
+
+
 def a_question(rng, made):
     """A question about something, or for a very passage."""
     if rng.random() < 0.3:
@@ -99,9 +123,9 @@ def a_question(rng, made):
     return rng.choice(forms).format(subject, place, other)
 
 
-async def test_no_response_holds_a_passage_that_its_caller_may_not_read(everything):
+async def test_no_response_holds_a_passage_that_its_caller_may_not_read(everything, spans):
     api, gateway, made = everything
-    rng, found, body = random.Random(9), 0, {}
+    rng, found, body = random.Random(SEED), 0, {}
     plans = gateway.candidates()
     assert {"keyword", "dense", "hybrid_rrf", "hybrid_filtered", "compared"} <= set(plans)
     transport = httpx.ASGITransport(api)
@@ -135,6 +159,10 @@ async def test_no_response_holds_a_passage_that_its_caller_may_not_read(everythi
                     word = passage.text[-11:]
                     assert f'"{passage.id}"' not in said
                     assert word not in said or word in body["query"]
+            told_of = "".join(span.to_json() for span in spans.get_finished_spans())
+            assert answer.json()["request_id"] in told_of
+            assert not OF_A_PASSAGE.search(told_of)
+            spans.clear()
     assert found > PAIRS
     assert gateway.graph.results.counts.misses
     await gateway.recording.drain(10)
