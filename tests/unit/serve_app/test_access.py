@@ -77,7 +77,7 @@ def everything(tmp_path_factory):
             "fusion",
             "contextual",
             "siblings",
-        ),  # fmt: skip
+        ),
         encoders={"default": {"class_path": "skills.encoders.hashing.HashingEncoder"}},
         callers={
             "keys": [
