@@ -30,6 +30,7 @@ from skills.types import OPERATOR
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"
 TOP = 10
 COMPARING = ("keyword", "keyword_filtered", "hybrid_convex", "hybrid_filtered", "compared")
+BARRED = ("keyword_filtered", "hybrid_filtered", "compared")
 FILTERED = {"keyword": "keyword_filtered", "hybrid_convex": "hybrid_filtered"}
 """A plan and the same one after `metadata_filter`."""
 
@@ -71,7 +72,7 @@ async def measure(config, further):
             print(
                 f"  {name:18} {split:4} {values[at].mean():.3f}  against keyword "
                 f"{difference.mean:+.3f} [{difference.low:+.3f}, {difference.high:+.3f}]"
-                + ("  bar +0.100" if name == "compared" else "")
+                + ("  bar +0.100" if name in BARRED else "")
             )
     await filings(executor, plans)
 

@@ -260,6 +260,22 @@ async def test_sub_queries_are_searched_side_by_side_and_marked():
     }
 
 
+async def test_filters_of_the_query_hold_for_the_sides_that_the_same_stage_makes():
+    def condition(field):
+        return Condition(field, any_of=("x",))
+
+    filtering = SkillResult(filters=Filters((condition("year"),)))
+    side = SubQuery("side x", "x", Filters((condition("company"),)))
+    pairing = SkillResult(queries=(side, SubQuery("what is b", "")))
+    keyword = Scripted(KEYWORD)
+    skills = {"filters": Scripted(filtering), "pair": Scripted(pairing), "keyword": keyword}
+    kinds = {"filters": "refine", "pair": "refine"}
+    await execute(executor(skills, kinds), plan(["filters", "pair"], ["keyword"]))
+    assert {"side x": {"year", "company"}, "what is b": {"year"}} == {
+        asked.query: {c.field for c in asked.filters.all_of} for asked in keyword.asked
+    }
+
+
 async def test_retrieving_again_joins_the_ranking_before_as_an_arm():
     two = plan(["keyword"], ["dense"])
     execution = await execute(
