@@ -15,14 +15,21 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 from serve_app import telemetry
+from serve_app.concurrency import ConcurrencyLimit
 from serve_app.deadline import Deadline
 from skills.errors import SkillError, SkillFailed, SkillRejected, SkillTimeout
 from skills.types import pickle_by_fields
 
 log = logging.getLogger(__name__)
+
+HURRY_MS = 50.0
+"""A request that was given less time than this tells nothing about the part when it is late. Nor
+does one that was in time but took more than half of its own: then the part is as busy as it should
+be."""
 
 RequestT = TypeVar("RequestT")
 ResultT = TypeVar("ResultT")
@@ -104,6 +111,7 @@ class CoalescedTarget(Generic[RequestT, ResultT]):
         self._coalescing = coalescing or Coalescing()
         self._waiting: deque[_Waiting[RequestT, ResultT]] = deque()
         self._flights: set[asyncio.Task[None]] = set()
+        self._limit = ConcurrencyLimit(self._coalescing.window * self._coalescing.max_batch)
         self._last_left_s = 0.0
         self._last_landed_s = 0.0
         self._company = 0
@@ -118,6 +126,8 @@ class CoalescedTarget(Generic[RequestT, ResultT]):
         remaining_ms = deadline.remaining_ms()
         if remaining_ms <= 0:
             raise SkillTimeout(self.name, "had no time left to start")
+        while self._waiting and self._waiting[0].future.done():
+            self._waiting.popleft()
         if len(self._waiting) >= self._coalescing.max_waiting:
             raise SkillRejected(self.name, f"{len(self._waiting)} requests are waiting already")
         loop = asyncio.get_running_loop()
@@ -156,7 +166,7 @@ class CoalescedTarget(Generic[RequestT, ResultT]):
                 planned.cancel()
         self._soon = self._held = None
         loop = asyncio.get_running_loop()
-        while self._waiting and len(self._flights) < self._coalescing.window:
+        while self._waiting and self._limit.room and len(self._flights) < self._coalescing.window:
             hold_s = self._hold_s(loop.time())
             if hold_s > 0:
                 self._held = loop.call_later(hold_s, self._launch)
@@ -164,9 +174,10 @@ class CoalescedTarget(Generic[RequestT, ResultT]):
             batch = self._take()
             if batch:
                 self._last_left_s, self._company = loop.time(), len(batch)
+                self._limit.left(len(batch))
                 flight = loop.create_task(self._fly(batch))
                 self._flights.add(flight)
-                flight.add_done_callback(self._landed)
+                flight.add_done_callback(partial(self._landed, batch, loop.time()))
                 _cancel_when_abandoned(flight, batch)
 
     def _hold_s(self, now_s: float) -> float:
@@ -177,16 +188,35 @@ class CoalescedTarget(Generic[RequestT, ResultT]):
             return self._last_landed_s + self._coalescing.linger_ms / 1000 - now_s
         return 0.0
 
-    def _landed(self, flight: "asyncio.Task[None]") -> None:
+    def _landed(
+        self,
+        batch: "Sequence[_Waiting[RequestT, ResultT]]",
+        left_at_s: float,
+        flight: "asyncio.Task[None]",
+    ) -> None:
         self._flights.discard(flight)
-        self._last_landed_s = asyncio.get_running_loop().time()
+        now_s = self._last_landed_s = asyncio.get_running_loop().time()
+        took_ms = (now_s - left_at_s) * 1000
+        slack_ms = min(w.deadline.remaining_ms() for w in batch)
+        late = slack_ms <= 0
+        says_something = took_ms >= HURRY_MS if late else took_ms < slack_ms
+        self._limit.landed(
+            len(batch), late=late if says_something else None, left_at_s=left_at_s, now_s=now_s
+        )
         if self._waiting:
             self._launch()
 
     def _take(self) -> list[_Waiting[RequestT, ResultT]]:
+        """The next batch: in turn, but the latest first at a part that has too much to do.
+
+        There, what has waited long would be sent with too little time left, and so would all that
+        is behind it.
+        """
+        following = self._waiting.pop if self._limit.is_tight else self._waiting.popleft
         batch: list[_Waiting[RequestT, ResultT]] = []
-        while self._waiting and len(batch) < self._coalescing.max_batch:
-            waiting = self._waiting.popleft()
+        most = min(self._coalescing.max_batch, self._limit.room)
+        while self._waiting and len(batch) < most:
+            waiting = following()
             if not waiting.future.done() and waiting.deadline.remaining_ms() > 0:
                 batch.append(waiting)
         return batch

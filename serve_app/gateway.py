@@ -33,7 +33,7 @@ from serve_app.shadow import ShadowArms
 from skills.errors import RequestInvalid, SkillError
 from skills.skill import SkillRequest
 from skills.stores.store import CollectionReader
-from skills.types import Missing
+from skills.types import Missing, MissingReason
 
 log = logging.getLogger(__name__)
 
@@ -277,6 +277,10 @@ class Gateway:
         self, retrieved: Retrieved, request: RetrieveRequest, deadline: Deadline
     ) -> Retrieved:
         """The same with an answer; without one, `missing` says why."""
+        if not retrieved.hits and not any(
+            missing.reason is MissingReason.NO_EVIDENCE for missing in retrieved.missing
+        ):
+            return _unanswered(retrieved)
         clock = Stopwatch()
         follows = retrieved.session
         question = AnswerRequest(
@@ -369,6 +373,13 @@ class Gateway:
         if telemetry.content_wanted():
             attributes[telemetry.QUERY_TEXT] = request.query
         return attributes
+
+
+def _unanswered(retrieved: Retrieved) -> Retrieved:
+    """Nothing was searched, which tells nothing about what there is."""
+    reason = next((m.reason for m in retrieved.missing), MissingReason.UNAVAILABLE)
+    unanswered = Missing(reason, "answer", "no skill could search for passages; ask again")
+    return replace(retrieved, missing=(*retrieved.missing, unanswered))
 
 
 def _rejected(error: RequestInvalid) -> RequestRejected:

@@ -72,6 +72,8 @@ class GuardedTarget(Generic[RequestT, ResultT]):
         """When calls stopped going through; `time.monotonic()`."""
         self.used_at_s = 0.0
         """When a call last came back, well or not."""
+        self._heard_at_s = 0.0
+        """When a call last worked, or a timeout was last held against the skill."""
         self.times_left = 0
         """How often it was left alone."""
 
@@ -128,14 +130,32 @@ class GuardedTarget(Generic[RequestT, ResultT]):
             except OpenedState:  # the wall clock, which purgatory goes by, was set back
                 raise SkillUnavailable(self.name, "is left alone for now") from None
             except (SkillError, asyncio.CancelledError) as error:
-                if _says_nothing(error, given_ms, self._fair_ms) and not trying:
+                if not trying and self._says_nothing(error, given_ms, started_s):
                     outcome.pop_all()
+                elif isinstance(error, SkillTimeout):
+                    self._heard_at_s = time.monotonic()
                 self._why = error.detail if isinstance(error, SkillError) else "was cancelled"
                 raise
             finally:
                 self.used_at_s = time.monotonic()
             self._took_ms.append((self.used_at_s - started_s) * 1000)
+            self._heard_at_s = self.used_at_s
             return result
+
+    def _says_nothing(self, error: BaseException, given_ms: float, started_s: float) -> bool:
+        """Whether an error tells neither that the skill works nor that it does not.
+
+        A timeout tells that it does not, unless another call came back in the meantime (a skill
+        with too much to do is not one that hangs) or ran out of time too: of calls side by side one
+        counts.
+        """
+        match error:
+            case SkillTimeout():
+                return given_ms < self._fair_ms or started_s < self._heard_at_s
+            case SkillRejected() | asyncio.CancelledError():
+                return True
+            case _:
+                return False
 
     def _heard(self, name: str, event_name: str, event: Any) -> None:
         if event_name != "state_changed":
@@ -149,14 +169,3 @@ class GuardedTarget(Generic[RequestT, ResultT]):
         elif event.state == "closed":
             log.warning("skill returned", extra={"skill": name})
             self.left_at_s = 0.0
-
-
-def _says_nothing(error: BaseException, given_ms: float, fair_ms: float) -> bool:
-    """Whether an error tells neither that the skill works nor that it does not."""
-    match error:
-        case SkillTimeout():
-            return given_ms < fair_ms
-        case SkillRejected() | asyncio.CancelledError():
-            return True
-        case _:
-            return False

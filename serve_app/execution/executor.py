@@ -17,7 +17,7 @@ from serve_app.execution.first_look import FirstLook, first_look
 from serve_app.execution.results import checked
 from serve_app.execution.settings import BreakerSettings
 from serve_app.execution.stage import Progress, SkillTarget, StageRun
-from serve_app.execution.types import Execution, ExecutionRequest
+from serve_app.execution.types import CallStatus, Execution, ExecutionRequest
 from serve_app.execution.wellness import Wellness
 from skills.dedup import Deduplicated, Limits, deduplicate
 from skills.errors import SkillUnavailable
@@ -116,10 +116,18 @@ class Executor:
             run = StageRun(request, number, stage, progress, self._targets, self._manifests)
             await run.run()
         hits = self._leave_out(request, progress)
-        if not hits:
+        if not hits and self._searched(progress):
             detail = f"no passage of collection {request.collection!r} was found for the query"
             progress.missing.append(Missing(MissingReason.NO_EVIDENCE, "query", detail))
         return Execution(hits, tuple(dict.fromkeys(progress.missing)), tuple(progress.stages))
+
+    def _searched(self, progress: Progress) -> bool:
+        """Whether a skill looked for passages, so that none is no evidence; failures that left
+        none to look are said by themselves.
+        """
+        retrieving = {n for n, m in self._manifests.items() if m.kind is SkillKind.RETRIEVE}
+        calls = [call for stage in progress.stages for call in stage.calls]
+        return any(c.status is CallStatus.OK and c.skill in retrieving for c in calls)
 
     def _leave_out(self, request: ExecutionRequest, progress: Progress) -> tuple[Hit, ...]:
         """The best of what the plan found, each passage told once; the last stage's trace says

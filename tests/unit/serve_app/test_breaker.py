@@ -226,3 +226,31 @@ def test_a_probe_has_what_its_kind_of_skill_works_on(kind):
         bool(request.hits),
         bool(request.arms),
     )
+
+
+async def test_timeouts_side_by_side_count_once():
+    arm = Arm(SkillTimeout("arm", "x"))
+    guard = guarded(arm, recovery_s=60)
+    arm.gate.clear()
+    calls = [asyncio.create_task(call(guard)) for _ in range(10)]
+    await asyncio.sleep(0.01)
+    arm.gate.set()
+    await asyncio.gather(*calls)
+    assert BreakerState.CLOSED is guard.state
+    for _ in range(2):
+        await call(guard)
+    assert BreakerState.OPEN is guard.state
+
+
+async def test_a_timeout_does_not_count_when_another_call_came_back_meanwhile():
+    arm = Arm(SkillTimeout("arm", "x"))
+    guard = guarded(arm, failures=1, recovery_s=60)
+    arm.gate.clear()
+    slow = asyncio.create_task(call(guard))
+    await asyncio.sleep(0.01)
+    busy, guard._target = guard._target, Arm()
+    assert "well" == await call(guard)
+    guard._target = busy
+    arm.gate.set()
+    assert isinstance(await slow, SkillTimeout)
+    assert BreakerState.CLOSED is guard.state

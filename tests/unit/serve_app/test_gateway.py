@@ -59,3 +59,13 @@ async def test_a_plan_that_fails_is_on_record(gateway):
     kept = await gateway.recording.find("0" * 32)
     assert "internal" == kept.record.status
     assert isinstance(kept.record.decision, Decision)
+
+
+async def test_a_question_that_no_skill_searched_for_is_not_said_to_lack_evidence(gateway):
+    executor = gateway.graph.executor
+    executor._targets = {name: Away() for name in executor._targets}
+    found = await gateway.answer(asking())
+    assert found.answer is None
+    reasons = {(missing.reason, missing.subject) for missing in found.missing}
+    assert (MissingReason.UNAVAILABLE, "answer") in reasons
+    assert MissingReason.NO_EVIDENCE not in {reason for reason, _ in reasons}
