@@ -35,7 +35,8 @@ def _messages(pipe: IO[bytes]) -> Iterator[Any]:
         yield pickle.loads(pipe.read(HEADER.unpack(header)[0]))  # noqa: S301
 
 
-def _timed(stage: DocumentStage, unit: Unit) -> list[Timed]:
+def timed(stage: DocumentStage, unit: Unit) -> list[Timed]:
+    """Every document of a unit, with the time that it took."""
     found: list[Timed] = []
     started = time.perf_counter()
     for outcome in stage.process(unit):
@@ -57,7 +58,7 @@ def _serve() -> None:
     stage = DocumentStage(settings, known)
     send(answers, "ready")
     for unit in messages:
-        send(answers, _timed(stage, unit))
+        send(answers, timed(stage, unit))
 
 
 if __name__ == "__main__":

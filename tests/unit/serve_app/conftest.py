@@ -12,6 +12,12 @@ from serve_app.graph import local_gateway
 STUBS = Path(__file__).parents[2] / "load" / "stubs"
 
 
+@pytest.fixture(autouse=True)
+def _unknown_requests_are_known_at_once(monkeypatch):
+    """No other gateway has their records."""
+    monkeypatch.setattr("serve_app.api.history.FIND_FOR_S", 0.0)
+
+
 @pytest.fixture
 def config(tmp_path):
     parts = ("gateway", "analyzer", "orchestrator", "generator", "recorder")
