@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
+from policies.analysis.profile import Profiles
 from policies.drift.book import DriftState
 from policies.experience.digests import Digester
 from policies.experience.record import ExperienceRecord, RequestKind
@@ -81,6 +82,7 @@ class Gateway:
         self._shadows = shadows or ShadowArms(0, np.random.default_rng())
         self._running = 0
         self._rng = np.random.default_rng()
+        self._profiles = Profiles()
         self.publish: Publish | None = None
         """Told the gateway's numbers now and then, see `serve_app.metrics`."""
         self.drift = DriftState()
@@ -190,7 +192,9 @@ class Gateway:
         looked = await self._look(graph, request, version, features, deadline)
         live = dict(graph.executor.wellness.signals())
         if looked is not None:
-            live |= looked.signals()
+            seen = looked.signals()
+            self._profiles.observe(request.collection, seen)
+            live |= seen | self._profiles.signals(request.collection)
             clock.lap("look")
         asked = DecisionRequest(
             request.request_id,

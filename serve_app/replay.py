@@ -5,13 +5,15 @@ also give the probe features that a first look would have seen.
 """
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from policies.analysis import Analyzer
 from policies.analysis.probe import probe_features
+from policies.analysis.profile import Profiles
 from policies.errors import DatasetInvalid
 from policies.evaluation.dataset import Dataset, EvaluationQuery
 from policies.evaluation.evaluate import Progress
@@ -70,6 +72,7 @@ async def replay_matrix(
                 progress(row * len(plans) + column + 1, cost_ms.size)
         seen = {name: executions[name] for name in first_look if name in executions}
         requests.append(_request(query, collection, plans, seen))
+    requests = _profiled(requests, collection)
     order = [query.id for query in dataset.queries]
     rewards = np.stack([_rewards(dataset, order, ranking) for ranking in rankings], axis=1)
     return ReplayMatrix(tuple(requests), plans, rewards, cost_ms)
@@ -127,6 +130,15 @@ def _request(
         plans=plans,
         signals=probe_features(query.text, arms),
     )
+
+
+def _profiled(requests: Sequence[DecisionRequest], collection: str) -> list[DecisionRequest]:
+    """With what all the looks tell of the collection, as a service knows after a while."""
+    profiles = Profiles()
+    for request in requests:
+        profiles.observe(collection, request.signals)
+    told = profiles.signals(collection)
+    return [replace(request, signals={**request.signals, **told}) for request in requests]
 
 
 def _rewards(dataset: Dataset, order: list[str], ranking: dict[str, list[str]]) -> np.ndarray:

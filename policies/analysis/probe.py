@@ -9,9 +9,16 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from skills.language import content_words
+from skills.siblings import kinships
 from skills.types import Hit
 
 DEPTH = 10
+_CANDIDATES = 50
+"""Hits among which siblings are looked for: as deep as plans that use them."""
+_CLOSE = 0.4
+"""Kinship from which two passages are siblings here."""
+_CHANCE = 0.01
+"""Added to both kinships of a ratio, so that few siblings make no large number."""
 
 
 def probe_features(query: str, arms: Mapping[str, Sequence[Hit]]) -> dict[str, float]:
@@ -26,8 +33,11 @@ def probe_features(query: str, arms: Mapping[str, Sequence[Hit]]) -> dict[str, f
         Names to numbers. Of each arm: `top` (best score; of keyword per content word), `gap`
         (between the best two, as a share of the best), `spread` (best less the mean of ten, as a
         share of the best), `entropy` (of the ten scores, 1 when all are equal), `documents`
-        (distinct among ten), `hits`. Of the best passage of the first arm: `coverage` (share of the
-        query's content words in it) and `title` (in its title and headings). Of two arms:
+        (distinct among ten), `hits`; `siblings` (log of the kinship among ten over that among
+        fifty), `pull` (how much higher than others score those that have a sibling among ten, in
+        units of the range) and `near` (kinship of the best passage to the nearest of ten). Of the
+        best passage: `coverage` (share of the query's content words in it) and `title` (in its
+        title and headings). Of two arms:
         `overlap` of their ten passages and `agree` when their best one is the same.
     """
     asked = {word.normalised for word in content_words(query)}
@@ -36,6 +46,7 @@ def probe_features(query: str, arms: Mapping[str, Sequence[Hit]]) -> dict[str, f
         per = max(len(asked), 1) if skill == "keyword" else 1
         found |= {f"probe.{skill}.{k}": v for k, v in _shape(hits, per).items()}
         found |= {f"probe.{skill}.{k}": v for k, v in _words(hits, asked).items()}
+        found |= {f"probe.{skill}.{k}": v for k, v in _siblings(hits[:_CANDIDATES]).items()}
     names = list(arms)
     for i, one in enumerate(names):
         for other in names[i + 1 :]:
@@ -73,6 +84,29 @@ def _entropy(scores: np.ndarray) -> float:
     shares = excess / excess.sum()
     entropy = -(shares * np.log(shares)).sum()
     return float(entropy / np.log(len(shares))) if len(shares) > 1 else 0.0
+
+
+def _siblings(hits: Sequence[Hit]) -> dict[str, float]:
+    if len(hits) < 3:
+        return {"siblings": 0.0, "pull": 0.0, "near": 0.0}
+    kinship = kinships([hit.passage for hit in hits])
+    best = kinship[:DEPTH, :DEPTH]
+    ratio = (_mean_of_pairs(best) + _CHANCE) / (_mean_of_pairs(kinship) + _CHANCE)
+    scores = np.array([hit.score for hit in hits])
+    span = float(np.ptp(scores))
+    has_sibling = (kinship[:, :DEPTH] > _CLOSE).any(axis=1)
+    told = span > 0 and has_sibling.any() and not has_sibling.all()
+    pull = scores[has_sibling].mean() - scores[~has_sibling].mean() if told else 0.0
+    return {
+        "siblings": float(np.log(ratio)),
+        "pull": float(pull) / span if told else 0.0,
+        "near": float(best[0].max()),
+    }
+
+
+def _mean_of_pairs(kinship: np.ndarray) -> float:
+    n = len(kinship)
+    return float(kinship.sum()) / (n * (n - 1))
 
 
 def _words(hits: Sequence[Hit], asked: set[str]) -> dict[str, float]:

@@ -1,7 +1,7 @@
 import pytest
 
 from policies.analysis.probe import probe_features
-from skills.types import Hit, Passage
+from skills.types import Hit, Passage, PassageMetadata
 
 
 def hits(*scored, text="", title=""):
@@ -49,3 +49,27 @@ def test_nothing_found_is_a_feature_too():
 
 def test_an_arm_that_did_not_run_is_left_out():
     assert not [name for name in probe_features("x", {"keyword": ()}) if "dense" in name]
+
+
+def threads(*names):
+    return tuple(
+        Hit(
+            Passage(f"p{i:02}", f"p{i:02}", "", "", PassageMetadata(attributes={"thread": name})),
+            1 - i / len(names),
+        )
+        for i, name in enumerate(names)
+    )
+
+
+def test_siblings_at_the_top_are_told_from_siblings_anywhere():
+    strangers = [f"s{i}" for i in range(20)]
+    together = probe_features("x", {"dense": threads("a", "a", "a", "b", "b", *strangers)})
+    apart = probe_features("x", {"dense": threads("a", *strangers, "a", "b", "a", "b")})
+    assert together["probe.dense.siblings"] > 0 > apart["probe.dense.siblings"]
+    assert together["probe.dense.pull"] > 0
+    assert together["probe.dense.near"] > apart["probe.dense.near"] == 0
+
+
+def test_hits_without_metadata_have_no_siblings():
+    found = probe_features("x", {"dense": hits(("a", 3), ("b", 2), ("c", 1), ("d", 1))})
+    assert {0.0} == {found[f"probe.dense.{name}"] for name in ("siblings", "pull", "near")}
