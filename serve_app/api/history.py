@@ -16,7 +16,7 @@ from serve_app.api.problems import PROBLEMS, HttpProblem
 from serve_app.api.schemas import FeedbackAccepted, FeedbackBody
 from serve_app.api.views import json_response
 from serve_app.callers import Principal, may_see, recorded_caller
-from serve_app.errors import NotFound
+from serve_app.errors import NotFound, RequestRejected
 from serve_app.gateway import Gateway
 
 FIND_FOR_S = 1.0
@@ -45,7 +45,11 @@ def router(gateway: Gateway) -> APIRouter:
     async def feedback(body: FeedbackBody, http: Request) -> Response:
         """Record one signal about a response; answered once it is durable."""
         principal = principal_of(http)
-        await find_request(gateway, body.request_id, principal)
+        found = await find_request(gateway, body.request_id, principal)
+        shown = {passage.id for passage in found.record.passages}
+        if body.passage_id and body.passage_id not in shown:
+            detail = "is none of the passages that the response had; leave it out to judge them all"
+            raise RequestRejected("passage_id", detail)
         if body.kind is SignalKind.VERDICT and not principal.admin:
             # It counts whoever sends it, and as often as it is sent.
             raise HttpProblem(403, "kind", "verdicts are a judge's: they need an admin key")

@@ -63,6 +63,16 @@ async def test_feedback_joins_its_request(http, gateway):
     ]
 
 
+async def test_feedback_is_on_passages_that_the_response_had(http):
+    sent = (await http.post("/v1/retrieve", json=QUERY)).json()
+    signal = {"request_id": sent["request_id"], "kind": "thumb", "value": 1}
+    foreign = await http.post("/v1/feedback", json=signal | {"passage_id": "elsewhere-1"})
+    assert (422, "passage_id") == (foreign.status_code, foreign.json()["errors"][0]["field"])
+    shown = sent["passages"][0]["id"]
+    own = await http.post("/v1/feedback", json=signal | {"passage_id": shown})
+    assert 201 == own.status_code
+
+
 @pytest.mark.parametrize(
     ("change", "field"),
     [
