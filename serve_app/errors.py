@@ -4,6 +4,7 @@ ServeError
 ├── RequestRejected     a field of the request is wrong; the caller can fix it
 ├── NotAllowed          no key, or a key that does not allow it
 ├── NotFound            no such request, collection, plan or skill
+├── Conflict            things are not as the request takes them to be
 ├── Overloaded          too many requests at once; try again later
 └── ServiceUnavailable  no service is running, or it is not ready
 """
@@ -31,6 +32,10 @@ class NotAllowed(ServeError):
 
 class NotFound(ServeError):
     """No such request, collection, plan or skill."""
+
+
+class Conflict(ServeError):
+    """Things are not as the request takes them to be: another experiment runs already."""
 
 
 class Overloaded(ServeError):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from policies.experiments.observation import ArmView
 from policies.experiments.statistics import (
@@ -55,7 +55,8 @@ class RolloutSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    stages: tuple[float, ...] = (0.1, 0.5, 1.0)
+    stages: tuple[float, ...] = Field(default=(0.1, 0.5, 1.0), min_length=1, max_length=20)
+    """Shares of the treatment, rising."""
     min_units: int = Field(default=200, ge=50)
     """Units with a reward in each arm before a stage may be left upwards."""
     tolerated_loss: float = Field(default=0.01, ge=0)
@@ -65,6 +66,13 @@ class RolloutSettings(BaseModel):
     ratio_alarm: float = Field(default=0.001, gt=0, lt=1)
     """Below this p-value of the counts the split is wrong."""
     guardrails: Guardrails = Guardrails()
+
+    @field_validator("stages")
+    @classmethod
+    def _rise(cls, stages: tuple[float, ...]) -> tuple[float, ...]:
+        if not all(0 < share <= 1 for share in stages) or list(stages) != sorted(set(stages)):
+            raise ValueError("shares must rise, above 0 and at most 1")
+        return stages
 
 
 class Verdict(StrEnum):

@@ -58,9 +58,13 @@ class ExperimentWatch:
             StorageUnavailable: experience or registry cannot be read.
         """
         experiment = self._experiments.running()
-        if experiment is None:
-            return None
-        now = self._now()
+        return None if experiment is None else self.look_at(experiment)
+
+    def look_at(self, experiment: Experiment) -> Looked:
+        """How an experiment stands, or stood at its last stage when it is over; feedback that has
+        come since then counts. Raises like `look`.
+        """
+        now = experiment.ended_at or self._now()
         begin = experiment.stage_starts[-1]
         arms = views(self._observed(experiment, begin, now))
         control = arms[CONTROL]

@@ -8,7 +8,16 @@ from fastapi import FastAPI
 from fastapi.responses import FileResponse
 from fastapi_offline import FastAPIOffline
 
-from serve_app.api import catalog, health, history, problems, retrieval, why_not
+from serve_app.api import (
+    catalog,
+    experiments,
+    health,
+    history,
+    policies,
+    problems,
+    retrieval,
+    why_not,
+)
 from serve_app.api.authentication import Authentication, describe
 from serve_app.api.body_limit import BodyLimit
 from serve_app.callers import KeyRing
@@ -67,6 +76,8 @@ def build_api(
     app.include_router(history.router(gateway))
     app.include_router(why_not.router(gateway))
     app.include_router(catalog.router(gateway))
+    app.include_router(policies.router(gateway, config))
+    app.include_router(experiments.router(config))
     app.include_router(health.router(gateway))
 
     @app.get("/console", include_in_schema=False)

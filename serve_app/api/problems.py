@@ -13,7 +13,14 @@ from starlette.exceptions import HTTPException
 from policies.errors import PolicyError
 from serve_app.api.schemas import Problem
 from serve_app.callers import Principal
-from serve_app.errors import NotFound, Overloaded, RequestRejected, ServeError, ServiceUnavailable
+from serve_app.errors import (
+    Conflict,
+    NotFound,
+    Overloaded,
+    RequestRejected,
+    ServeError,
+    ServiceUnavailable,
+)
 from skills.errors import RequestInvalid, SkillError
 
 log = logging.getLogger(__name__)
@@ -23,6 +30,7 @@ _TITLES = {
     "not_found": "Not found",
     "unauthorized": "A valid API key is needed",
     "forbidden": "The key does not allow this",
+    "conflict": "Not possible as things are",
     "overloaded": "Too many requests",
     "unavailable": "Not available now",
     "too_large": "The request is too large",
@@ -35,6 +43,7 @@ _CODES = {
     403: "forbidden",
     404: "not_found",
     405: "method_not_allowed",
+    409: "conflict",
     413: "too_large",
     422: "invalid_request",
     429: "overloaded",
@@ -51,6 +60,11 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     for status in (401, 403, 404, 413, 422, 429, 503)
 }
 """What routes may answer beside their own result."""
+
+CONFLICT: dict[int | str, dict[str, Any]] = {
+    409: {"model": Problem, "description": _TITLES["conflict"]}
+}
+"""What routes that change something may answer too."""
 
 
 PRINCIPAL = "tactician.principal"
@@ -135,6 +149,8 @@ async def _expected(request: Request, error: Exception) -> Response:
             return problem(422, "invalid_request", str(error), fields)
         case NotFound():
             return problem(404, "not_found", str(error), fields)
+        case Conflict():
+            return problem(409, "conflict", str(error), fields)
         case Overloaded():
             return problem(429, "overloaded", str(error))
         case ServiceUnavailable() | SkillError() | PolicyError():

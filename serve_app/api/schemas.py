@@ -17,6 +17,7 @@ from pydantic import (
 )
 
 from policies.experience.record import SignalKind
+from policies.experiments.assignment import Unit
 from serve_app.answers.types import Answer
 from skills.types import Condition, Filters
 
@@ -152,6 +153,34 @@ _VALUES = {
 """By kind: least, most, whole numbers only."""
 
 
+class StartExperimentBody(_Body):
+    """A published policy to be tried on a share of the traffic."""
+
+    version: ShortText
+    """A published version, or how it begins."""
+    name: Annotated[str, StringConstraints(pattern=r"^([a-z0-9][a-z0-9_.-]{0,63})?$")] = ""
+    """Another name is another split of the callers; empty makes one."""
+    unit: Unit = "session"
+    """What always gets the same arm."""
+    stages: Annotated[
+        list[Annotated[float, Field(gt=0, le=1)]], Field(min_length=1, max_length=20)
+    ] = Field(default_factory=lambda: [0.1, 0.5, 1.0])
+    """Shares of the treatment, rising."""
+    min_units: int = Field(default=200, ge=50, le=10_000_000)
+    """Units with a reward in each arm before a stage is left upwards."""
+
+
+class ReasonBody(_Body):
+    """Why something is done; kept with it."""
+
+    reason: Annotated[str, StringConstraints(max_length=512), AfterValidator(_printable)] = (
+        "asked for over HTTP"
+    )
+
+
+NO_REASON = ReasonBody()
+
+
 class FeedbackAccepted(BaseModel):
     """The signal is durable."""
 
@@ -266,6 +295,7 @@ class Problem(BaseModel):
     code: Literal[
         "invalid_request",
         "not_found",
+        "conflict",
         "unauthorized",
         "forbidden",
         "overloaded",

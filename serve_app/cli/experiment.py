@@ -1,26 +1,26 @@
 """`tactician experiment …`: a published policy tried on a share of the traffic."""
 
-from datetime import UTC, datetime
-from typing import Annotated, get_args
+from typing import Annotated, cast, get_args
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from policies.errors import PolicyInvalid
-from policies.experience.store import ExperienceStore
 from policies.experiments.assignment import Unit
 from policies.experiments.experiment import Experiment
 from policies.experiments.observation import ArmView
-from policies.experiments.rollout import RolloutSettings
 from policies.experiments.statistics import Difference
-from policies.experiments.watch import ExperimentWatch, Looked
+from policies.experiments.watch import Looked
 from serve_app.cli.settings import settings_of
-from serve_app.config import TacticianConfig
-from serve_app.parts.orchestrator import experiments_of, policy_registry
+from serve_app.errors import RequestRejected
+from serve_app.experiments import ExperimentDesk, Trial
 
 console = Console(highlight=False)
 commands = typer.Typer(no_args_is_help=True, help="Try a policy on a share of the traffic.")
+
+NameArgument = Annotated[str, typer.Argument(help="Of the experiment.")]
+ReasonOption = Annotated[str, typer.Option(help="Kept with the experiment.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -39,78 +39,83 @@ def start(
 ) -> None:
     """Give a version to the first stage's share; running services follow within seconds."""
     if unit not in get_args(Unit):
-        raise PolicyInvalid("unit", f"{unit!r} is none of {', '.join(get_args(Unit))}")
-    config = settings_of(context).config
-    registry = policy_registry(config)
-    policy, entry = registry.load(version)
-    current = registry.index().current
-    if current == entry.version:
-        raise PolicyInvalid(version, "serves already")
-    at = datetime.now(UTC)
-    experiment = Experiment(
-        name=name or f"{policy.version}-{at:%Y%m%d%H%M%S}",
-        treatment=entry.version,
-        control=current,
-        unit=unit,  # type: ignore[arg-type]  # checked above
-        settings=RolloutSettings(stages=_shares(stages), min_units=min_units),
-        stage_starts=(at,),
-    )
-    experiments_of(config).start(experiment)
-    share = experiment.split.share
+        raise RequestRejected("unit", f"{unit!r} is none of {', '.join(get_args(Unit))}")
+    of_unit = cast("Unit", unit)
+    experiment = _desk(context).start(Trial(version, name, of_unit, _shares(stages), min_units))
     console.print(
-        f"{experiment.name}: {share:.0%} of the {unit}s get {entry.version}, "
-        f"the others {current or 'the rules'}"
+        f"{experiment.name}: {experiment.split.share:.0%} of the {unit}s get "
+        f"{experiment.treatment}, the others {experiment.control or 'the rules'}"
     )
 
 
 @commands.command()
 def status(context: typer.Context) -> None:
     """How the running experiment stands, and how earlier ones ended."""
-    config = settings_of(context).config
-    looked = _look(config)
-    if looked is not None:
-        _show(looked)
-    for experiment in experiments_of(config).all():
-        if experiment.status != "running":
-            end = experiment.ended_at.isoformat(timespec="seconds") if experiment.ended_at else ""
-            console.print(
-                f"[dim]{end}[/] {experiment.name} {experiment.status} "
-                f"at {experiment.split.share:.0%}: {experiment.reason}"
-            )
-    if looked is None:
+    desk = _desk(context)
+    found = desk.all()
+    for experiment in found:
+        if experiment.status == "running":
+            _show(desk.look(experiment.name))
+        else:
+            _say_how_it_ended(experiment)
+    if not found or found[-1].status != "running":
         console.print("no experiment is running")
 
 
+@commands.command("list")
+def list_experiments(context: typer.Context) -> None:
+    """List all experiments, oldest first."""
+    table = Table("name", "status", "treatment", "control", "unit", "stage", "reason")
+    for one in _desk(context).all():
+        stage = f"{one.stage + 1} of {len(one.settings.stages)}, {one.split.share:.0%}"
+        control = one.control or "rules"
+        reason = escape(one.reason)
+        table.add_row(one.name, one.status, one.treatment, control, one.unit, stage, reason)
+    console.print(table)
+
+
 @commands.command()
-def stop(
-    context: typer.Context,
-    reason: Annotated[str, typer.Option(help="Kept with the experiment.")] = "stopped by hand",
-) -> None:
+def show(context: typer.Context, name: NameArgument) -> None:
+    """How an experiment stands, or stood at its end: arms, tests, guardrails, decision."""
+    looked = _desk(context).look(name)
+    _show(looked)
+    if looked.experiment.status != "running":
+        _say_how_it_ended(looked.experiment)
+
+
+@commands.command()
+def stop(context: typer.Context, reason: ReasonOption = "stopped by hand") -> None:
     """End the running experiment: everybody gets control again within seconds."""
-    experiments = experiments_of(settings_of(context).config)
-    running = experiments.running()
-    if running is None:
-        raise PolicyInvalid("experiment", "none is running")
-    experiments.replace(running, running.ended("stopped", datetime.now(UTC), reason))
-    console.print(f"stopped {running.name}")
+    desk = _desk(context)
+    console.print(f"stopped {desk.stop(desk.running().name, reason).name}")
 
 
-def _look(config: TacticianConfig) -> Looked | None:
-    store = ExperienceStore(config.experience_url)
-    try:
-        return ExperimentWatch(policy_registry(config), experiments_of(config), store).look()
-    finally:
-        store.close()
+@commands.command()
+def rollback(
+    context: typer.Context, name: NameArgument, reason: ReasonOption = "rolled back by hand"
+) -> None:
+    """Undo an experiment: stop it, or take back the promotion that it ended with."""
+    undone = _desk(context).rollback(name, reason)
+    console.print(f"{undone.treatment} of {undone.name} does not serve any more")
+
+
+def _desk(context: typer.Context) -> ExperimentDesk:
+    return ExperimentDesk(settings_of(context).config)
 
 
 def _shares(text: str) -> tuple[float, ...]:
     try:
-        shares = tuple(float(part) for part in text.split(","))
+        return tuple(float(part) for part in text.split(","))
     except ValueError as error:
-        raise PolicyInvalid("stages", f"{text!r} is no list of numbers") from error
-    if not all(0 < share <= 1 for share in shares) or list(shares) != sorted(set(shares)):
-        raise PolicyInvalid("stages", f"{text!r}: shares must rise, above 0 and at most 1")
-    return shares
+        raise RequestRejected("stages", f"{text!r} is no list of numbers") from error
+
+
+def _say_how_it_ended(experiment: Experiment) -> None:
+    end = experiment.ended_at.isoformat(timespec="seconds") if experiment.ended_at else ""
+    console.print(
+        f"[dim]{end}[/] {experiment.name} {experiment.status} "
+        f"at {experiment.split.share:.0%}: {escape(experiment.reason)}"
+    )
 
 
 def _show(looked: Looked) -> None:
@@ -129,6 +134,8 @@ def _show(looked: Looked) -> None:
         if difference.p_value < 1:
             console.print(f"  {intent}: {_interval(difference)}")
     console.print(f"split as it should be     p = {report.ratio_p_value:.3g}")
+    broken = experiment.settings.guardrails.broken(looked.control, looked.treatment)
+    console.print(f"guardrails                {escape(broken) or 'none is broken'}")
     console.print(f"[bold]{report.verdict}[/]: {report.reason}")
 
 
