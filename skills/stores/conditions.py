@@ -5,7 +5,7 @@ Every store translates these clauses and nothing else, so that a filter means th
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -73,6 +73,11 @@ class Access:
             and (not about.allowed_roles or not self.roles.isdisjoint(about.allowed_roles))
             and (self.reads_sensitive or not about.sensitive_flag)
         )
+
+    def readable(self, passages: Iterable[Passage], ids: Sequence[str]) -> list[Passage]:
+        """Those of the passages that the caller may read, in the order of the ids asked for."""
+        found = {passage.id: passage for passage in passages if self.allows(passage)}
+        return [found[passage_id] for passage_id in ids if passage_id in found]
 
 
 def resolve(filters: Filters, fields: Iterable[FieldSummary]) -> tuple[Clause, ...]:

@@ -3,8 +3,6 @@
 A version is an index `PREFIX` + `NAME--VERSION`; the alias `PREFIX` + `NAME` says which is current.
 """
 
-import asyncio
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,7 +33,7 @@ from skills.stores.elasticsearch_writer import ElasticsearchIndexWriter, WriterP
 from skills.stores.index_version import VersionRecord, check_name
 from skills.stores.passage_json import decode_passage
 from skills.stores.passage_payload import PASSAGE, point_id
-from skills.stores.rankings import check_search
+from skills.stores.rankings import check_search, ranked_by_version
 from skills.stores.remote_versions import RemoteVersions, physical
 from skills.stores.store import (
     CollectionInfo,
@@ -104,9 +102,7 @@ class ElasticsearchStore:
                 source_includes=[PASSAGE],
             )
         passages = [decode_passage(d["_source"][PASSAGE]) for d in answer["docs"] if d.get("found")]
-        access = Access.of(caller)
-        found = {p.id: p for p in passages if access.allows(p)}
-        return [found[passage_id] for passage_id in passage_ids if passage_id in found]
+        return Access.of(caller).readable(passages, passage_ids)
 
     async def check_health(self) -> None:
         """Ask the cluster for our collections.
@@ -119,12 +115,7 @@ class ElasticsearchStore:
 
     async def match(self, searches: Sequence[KeywordSearch]) -> list[Ranking]:
         """One ranking per search; scores are BM25 over fields and above 0."""
-        asked: dict[tuple[str, str], dict[int, KeywordSearch]] = defaultdict(dict)
-        for position, search in enumerate(searches):
-            asked[search.collection, search.version][position] = search
-        answers = await asyncio.gather(*(self._match(*each, b) for each, b in asked.items()))
-        found = {position: ranked for answer in answers for position, ranked in answer.items()}
-        return [found[position] for position in range(len(searches))]
+        return await ranked_by_version(searches, self._match)
 
     def writer(
         self, collection: str, vectors: Mapping[str, tuple[str, int]], multi: Collection[str] = ()

@@ -5,7 +5,6 @@ joined: its columns are filtered by and reported as they are at the moment of th
 they were when the passages were indexed.
 """
 
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -31,7 +30,7 @@ from skills.stores.passage_json import decode_passage
 from skills.stores.postgres_connection import Postgres, PostgresConnection, quoted
 from skills.stores.postgres_filters import SqlConditions, sound, sql_conditions
 from skills.stores.postgres_writer import PostgresIndexWriter, table_of, vector_column
-from skills.stores.rankings import check_search, check_vector
+from skills.stores.rankings import by_version, check_search, check_vector
 from skills.stores.store import (
     CollectionInfo,
     FieldSummary,
@@ -125,9 +124,7 @@ class PostgresStore:
                 [[sound(passage_id) for passage_id in passage_ids]],
             )
             passages = [decode_passage(encoded) for (encoded,) in await rows.fetchall()]
-        access = Access.of(caller)
-        found = {p.id: p for p in passages if access.allows(p)}
-        return [found[passage_id] for passage_id in passage_ids if passage_id in found]
+        return Access.of(caller).readable(passages, passage_ids)
 
     async def check_health(self) -> None:
         """Ask the server for our tables.
@@ -144,11 +141,7 @@ class PostgresStore:
         for a `BusinessSearch`.
         """
         rankings: list[Ranking] = [[] for _ in searches]
-        asked: dict[tuple[str, str], list[int]] = defaultdict(list)
-        for position, search in enumerate(searches):
-            asked[search.collection, search.version].append(position)
-        for positions in asked.values():
-            batch = {position: searches[position] for position in positions}
+        for batch in by_version(searches).values():
             for position, found in (await self._rank_version(batch)).items():
                 rankings[position] = found
         return rankings

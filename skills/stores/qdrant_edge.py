@@ -6,11 +6,10 @@ shares the disk with any number of other processes; see `version_directory` for 
 
 import asyncio
 import logging
-from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -41,6 +40,8 @@ from skills.stores.passage_payload import SPARSE, point_id
 from skills.stores.qdrant_writer import QdrantIndexWriter
 from skills.stores.rankings import (
     TIE_REACH,
+    SearchT,
+    by_version,
     check_search,
     check_vector,
     is_cut_in_a_tie,
@@ -53,13 +54,10 @@ from skills.stores.store import (
     IndexWriter,
     KeywordSearch,
     Ranking,
-    Search,
     VectorSearch,
     VersionWriter,
 )
 from skills.types import Caller, Passage
-
-SearchT = TypeVar("SearchT", bound=Search)
 
 log = logging.getLogger(__name__)
 
@@ -156,10 +154,8 @@ class QdrantEdgeStore:
         self, collection: str, version: str, passage_ids: Sequence[str], caller: Caller
     ) -> list[Passage]:
         opened = self._versions.get(collection, version)
-        access = Access.of(caller)
         passages = opened.passages.of(UUID(point_id(passage_id)) for passage_id in passage_ids)
-        found = {p.id: p for p in passages.values() if access.allows(p)}
-        return [found[passage_id] for passage_id in passage_ids if passage_id in found]
+        return Access.of(caller).readable(passages.values(), passage_ids)
 
     async def check_health(self) -> None:
         """Open every collection's current version.
@@ -233,17 +229,13 @@ class QdrantEdgeStore:
     ) -> list[Ranking]:
         """Search version by version, all searches of one version in one batch."""
         rankings: list[Ranking] = [[] for _ in searches]
-        asked: dict[tuple[str, str], list[int]] = defaultdict(list)
-        for position, search in enumerate(searches):
-            asked[search.collection, search.version].append(position)
-        for (collection, version), positions in asked.items():
+        for (collection, version), batch in by_version(searches).items():
             try:
                 opened = self._versions.get(collection, version)
             except SkillError as error:
-                for position in positions:
+                for position in batch:
                     rankings[position] = error
                 continue
-            batch = {position: searches[position] for position in positions}
             for position, found in self._rank_version(opened, batch, query).items():
                 rankings[position] = found
         return rankings

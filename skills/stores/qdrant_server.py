@@ -3,11 +3,10 @@
 A version is a collection `NAME--VERSION`; the alias `NAME` says which one is current.
 """
 
-import asyncio
-from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import Field
 
@@ -29,10 +28,12 @@ from skills.stores.qdrant_api import QdrantApi, QdrantConnection
 from skills.stores.qdrant_writer import QdrantIndexWriter
 from skills.stores.rankings import (
     TIE_REACH,
+    SearchT,
     check_search,
     check_vector,
     is_cut_in_a_tie,
     num_to_read,
+    ranked_by_version,
     ranking,
 )
 from skills.stores.remote_versions import RemoteVersions, physical
@@ -43,13 +44,10 @@ from skills.stores.store import (
     IndexWriter,
     KeywordSearch,
     Ranking,
-    Search,
     VectorSearch,
     VersionWriter,
 )
 from skills.types import Caller, Passage
-
-SearchT = TypeVar("SearchT", bound=Search)
 
 
 class _ServerVocabulary:
@@ -126,9 +124,7 @@ class QdrantServerStore:
         points = [point_id(passage_id) for passage_id in passage_ids]
         payloads = await self._api.payloads(_name(record), points, [PASSAGE])
         passages = [decode_passage(payload[PASSAGE]) for payload in payloads.values()]
-        access = Access.of(caller)
-        found = {p.id: p for p in passages if access.allows(p)}
-        return [found[passage_id] for passage_id in passage_ids if passage_id in found]
+        return Access.of(caller).readable(passages, passage_ids)
 
     async def check_health(self) -> None:
         """Ask the server for its collections.
@@ -210,21 +206,14 @@ class QdrantServerStore:
         query: Callable[[VersionRecord, SearchT], dict[str, Any] | None],
     ) -> list[Ranking]:
         """Search version by version, all searches of one version in one call."""
-        asked: dict[tuple[str, str], dict[int, SearchT]] = defaultdict(dict)
-        for position, search in enumerate(searches):
-            asked[search.collection, search.version][position] = search
-        answers = await asyncio.gather(
-            *(self._rank_version(*each, batch, query) for each, batch in asked.items())
-        )
-        found = {position: ranked for answer in answers for position, ranked in answer.items()}
-        return [found[position] for position in range(len(searches))]
+        return await ranked_by_version(searches, partial(self._rank_version, query))
 
     async def _rank_version(
         self,
+        query: Callable[[VersionRecord, SearchT], dict[str, Any] | None],
         collection: str,
         version: str,
         batch: Mapping[int, SearchT],
-        query: Callable[[VersionRecord, SearchT], dict[str, Any] | None],
     ) -> dict[int, Ranking]:
         try:
             record = await self._versions.record(collection, version)

@@ -1,17 +1,48 @@
 """What all stores do with searches before and with hits after their engine."""
 
+import asyncio
 import operator
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from skills.errors import RequestInvalid
 from skills.stores.index_version import VectorSpace
-from skills.stores.store import Search, VectorSearch
+from skills.stores.store import Ranking, Search, VectorSearch
 from skills.types import Hit, Passage
+
+SearchT = TypeVar("SearchT", bound=Search)
 
 TIE_REACH = 256
 """How far beyond the last rank equal scores are looked for; the rest of a longer tie stays in the
 engine's own order, which is the same for every search of a version."""
+
+
+def by_version(searches: Sequence[SearchT]) -> dict[tuple[str, str], dict[int, SearchT]]:
+    """Searches by their place in the list, for each collection and version that they name."""
+    asked: dict[tuple[str, str], dict[int, SearchT]] = defaultdict(dict)
+    for position, search in enumerate(searches):
+        asked[search.collection, search.version][position] = search
+    return asked
+
+
+async def ranked_by_version(
+    searches: Sequence[SearchT],
+    rank: Callable[[str, str, Mapping[int, SearchT]], Awaitable[Mapping[int, Ranking]]],
+) -> list[Ranking]:
+    """One ranking per search, in order.
+
+    Args:
+        searches: of any versions.
+        rank: answers the searches of one collection and version by their place; all versions are
+        asked side by side.
+    """
+    answers = await asyncio.gather(
+        *(rank(*version, batch) for version, batch in by_version(searches).items())
+    )
+    found = {position: ranked for answer in answers for position, ranked in answer.items()}
+    return [found[position] for position in range(len(searches))]
 
 
 def check_search(search: Search) -> None:
