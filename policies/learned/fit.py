@@ -24,10 +24,15 @@ MARGINS = (0.0, 0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12)
 
 
 class Family(StrEnum):
-    """Kinds of reward models."""
+    """Kinds of policies."""
 
     LINEAR = "linear"
+    """A linear model, shrunk towards the best fixed plan."""
+    CASCADE = "cascade"
+    """A linear model, shrunk towards the cheapest plan: a query goes on to a dearer one only when
+    the first look promises more than the gate asks for, beyond what the plan costs more."""
     TREES = "trees"
+    """Boosted trees on top of a linear model, shrunk towards the best fixed plan."""
 
 
 class FitSettings(BaseModel):
@@ -52,6 +57,7 @@ class FitReport:
     """What training found, all of it measured on requests that the model did not see."""
 
     reference: str
+    """The best fixed plan. A cascade begins with the cheapest one and is held against this."""
     margin: float
     plan_utilities: Mapping[str, float]
     """Mean utility of each plan as it is."""
@@ -96,7 +102,11 @@ def fit(training: TrainingSet, settings: FitSettings, folds: Folds | None = None
     reference = int(np.nanargmax(means))
     model, unseen = _model(x, training, settings, folds)
     expected = unseen - price
-    margin, mixture = _margin(training, utility, expected, reference)
+    start = int(np.argmin(costs.expected_ms(training.plans)))
+    start = start if settings.family is Family.CASCADE else reference
+    # Less than a standard error is no reason to leave the best plan, but is one to climb.
+    slack = 1.0 if start == reference else 0.0
+    margin, mixture = _margin(training, utility, expected, start, slack)
     parts = PolicyParts(
         name=str(settings.family),
         vectoriser=vectoriser,
@@ -109,7 +119,7 @@ def fit(training: TrainingSet, settings: FitSettings, folds: Folds | None = None
             confidence=0.0,
             margin=margin,
         ),
-        reference=training.plans[reference],
+        reference=training.plans[start],
     )
     gain = _gain(training, utility, expected, mixture, reference)
     report = FitReport(
@@ -140,16 +150,20 @@ def _model(
     match settings.family:
         case Family.TREES:
             return TreeRewardModel.fit(x, training, settings.linear, settings.trees, folds)
-        case Family.LINEAR:
+        case Family.LINEAR | Family.CASCADE:
             return fit_linear(x, training, settings.linear, folds)
 
 
 def _margin(
-    training: TrainingSet, utility: np.ndarray, expected: np.ndarray, reference: int
+    training: TrainingSet,
+    utility: np.ndarray,
+    expected: np.ndarray,
+    reference: int,
+    slack: float,
 ) -> tuple[float, np.ndarray]:
     """The margin and the policy that it makes on unseen requests.
 
-    Of all margins that lose less than one standard error against the best one, the widest: it
+    Of all margins that lose less than `slack` standard errors against the best one, the widest: it
     departs from the reference plan least.
 
     Source: the one-standard-error rule, Breiman et al., Classification and Regression Trees, 1984.
@@ -159,7 +173,7 @@ def _margin(
     gains = np.stack([_gain(training, utility, expected, m, reference) for m in mixtures])
     lost = gains[gains.mean(axis=1).argmax()] - gains
     error = lost.std(axis=1) / np.sqrt(len(training))
-    widest = int(np.flatnonzero(lost.mean(axis=1) <= error)[-1])
+    widest = int(np.flatnonzero(lost.mean(axis=1) <= slack * error)[-1])
     margin = float(margins[widest])
     return (margin if np.isfinite(margin) else 1.0), mixtures[widest]
 

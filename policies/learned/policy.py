@@ -27,7 +27,9 @@ class PolicyParts:
     costs: PlanCosts
     exploration: Exploration
     reference: str
-    """The best fixed plan when the policy was trained: what it is shrunk towards."""
+    """What the policy is shrunk towards: the best fixed plan when it was trained, or the cheapest
+    one.
+    """
 
 
 @dataclass(frozen=True, slots=True, eq=False)

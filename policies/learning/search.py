@@ -21,7 +21,7 @@ class SearchSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    families: tuple[Family, ...] = Field(default=(Family.LINEAR, Family.TREES), min_length=1)
+    families: tuple[Family, ...] = Field(default=tuple(Family), min_length=1)
     interaction_spreads: tuple[float, ...] = Field(default=(0.01, 0.02, 0.05), min_length=1)
     """Of the linear model, see `LinearSettings`."""
     depths: tuple[int, ...] = Field(default=(2, 4), min_length=1)
@@ -42,10 +42,10 @@ class SearchSettings(BaseModel):
 
     def _of(self, family: Family) -> list["Candidate"]:
         match family:
-            case Family.LINEAR:
+            case Family.LINEAR | Family.CASCADE:
                 return [
                     self._candidate(
-                        f"linear, spread {spread:g}",
+                        f"{family}, spread {spread:g}",
                         family,
                         linear=LinearSettings(interaction_spread=spread),
                     )

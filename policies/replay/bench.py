@@ -57,6 +57,7 @@ class Trial:
 class Priced:
     """A policy that saves time, held against the plan that costs most."""
 
+    family: str
     price: float
     against_dearest: Comparison
 
@@ -160,8 +161,9 @@ def _held_out(matrix: ReplayMatrix, family: Family) -> dict[str, float]:
 def _priced(matrix: ReplayMatrix, settings: BenchSettings) -> Iterator[Priced]:
     seen, unseen = matrix.split("dev"), matrix.split("test")
     dearest = seen.plans[int(seen.training().plan_means(seen.cost_ms).argmax())]
-    for price, policy, _ in cost_frontier(seen, unseen, _still(Family.TREES), settings.prices):
-        yield Priced(price, compare(policy, dearest, unseen))
+    for family in settings.families:
+        for price, policy, _ in cost_frontier(seen, unseen, _still(family), settings.prices):
+            yield Priced(str(family), price, compare(policy, dearest, unseen))
 
 
 def _online(matrix: ReplayMatrix, rules: Rules, settings: BenchSettings) -> Iterator[OnlineResult]:

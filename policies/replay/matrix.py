@@ -3,7 +3,7 @@ what it cost. Kept on disk, because it takes long to make and says everything ab
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,6 +18,8 @@ from policies.types import DecisionRequest
 
 _REQUESTS = TypeAdapter(DecisionRequest)
 _ARRAYS, _LINES = "matrix.npz", "requests.jsonl"
+LOOKS = ("probe", "profile")
+"""First parts of the names of signals that come from first looks; skills are the middle ones."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,6 +67,19 @@ class ReplayMatrix:
         return ReplayMatrix(
             requests, tuple(plans), self.rewards[:, columns], self.cost_ms[:, columns]
         )
+
+    def looked_by(self, skills: Collection[str]) -> "ReplayMatrix":
+        """As a service sees it whose first look asks these skills alone."""
+
+        def told(name: str) -> bool:
+            kind, *between, _ = name.split(".")
+            return kind not in LOOKS or set(between) <= set(skills)
+
+        requests = tuple(
+            replace(r, signals={name: v for name, v in r.signals.items() if told(name)})
+            for r in self.requests
+        )
+        return replace(self, requests=requests)
 
     def split(self, side: Split, test_share: float = 0.5) -> "ReplayMatrix":
         """The development or the test queries, by hash within each collection."""

@@ -48,6 +48,9 @@ def policy(
     sample: Annotated[int, typer.Option(min=50, help="Queries of each folder.")] = 300,
     without: Annotated[list[str] | None, typer.Option(help="Plans that are not run.")] = None,
     family: Annotated[list[Family] | None, typer.Option(help="Only these families.")] = None,
+    look: Annotated[
+        list[str] | None, typer.Option(help="Skills of the first look that policies see.")
+    ] = None,
     resamplings: Annotated[int, typer.Option(min=1, help="Of the off-policy check.")] = 200,
     quick: Annotated[bool, typer.Option(help="One seed, short traffic.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the report here.")] = None,
@@ -60,6 +63,8 @@ def policy(
     left_out = tuple(without or ())
     parts = [_matrix(config, folder, sample, left_out) for folder in folders]
     matrix = ReplayMatrix.join(parts)
+    if look:
+        matrix = matrix.looked_by(look)
     console.print(
         f"{len(matrix)} queries of {', '.join(np.unique(matrix.collections))}; "
         f"plans: {', '.join(matrix.plans)}"
@@ -135,7 +140,7 @@ def _trial(trial: Trial) -> str:
 def _priced(priced: Priced) -> str:
     c, d = priced.against_dearest, priced.against_dearest.difference
     return (
-        f"  {priced.price:g} per s: {c.reward:.4f} against {c.reference_reward:.4f} "
-        f"({c.reference}): {d.mean:+.4f} [{d.low:+.4f}, {d.high:+.4f}] "
+        f"  {priced.family}, {priced.price:g} per s: {c.reward:.4f} against "
+        f"{c.reference_reward:.4f} ({c.reference}): {d.mean:+.4f} [{d.low:+.4f}, {d.high:+.4f}] "
         f"at {priced.cost_ratio:.0%} of its cost"
     )

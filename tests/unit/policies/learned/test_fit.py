@@ -88,6 +88,25 @@ def test_cost_makes_the_dear_plan_rare(world):
     assert value > plans.max() + 0.01
 
 
+def test_a_cascade_climbs_from_the_cheapest_plan_where_it_pays(world):
+    free, priced, dear = (
+        fit(world.replay(), settings("cascade", weight_per_s=price)) for price in (0, 1, 50)
+    )
+    cheapest = PLANS[int(world.cost_ms.mean(axis=0).argmin())]
+    assert {cheapest} == {fitted.policy.parts.reference for fitted in (free, priced, dear)}
+    shares = [fitted.report.shares[cheapest] for fitted in (free, priced, dear)]
+    assert shares == sorted(shares)
+    assert 1.0 == shares[-1]
+
+
+def test_a_cascade_says_what_a_climb_promises_and_costs(world):
+    policy = fit(world.replay(), settings("cascade")).policy
+    decisions = policy.choose(world.requests[:200], np.random.default_rng(0))
+    climbed = [d.reason for d in decisions if d.plan != policy.parts.reference]
+    assert climbed
+    assert all(f"against {policy.parts.reference} for +" in reason for reason in climbed)
+
+
 @pytest.mark.slow
 def test_trees_see_what_a_line_cannot():
     """`filtered` helps queries with a date or with a code, but not with both."""

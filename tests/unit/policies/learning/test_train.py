@@ -33,8 +33,10 @@ def found():
 
 def test_the_grid_is_every_combination_the_simplest_first():
     names = [candidate.name for candidate in SearchSettings().candidates()]
-    assert 7 == len(set(names))
-    assert ["linear"] * 3 + ["trees"] * 4 == [name.split(",")[0] for name in names]
+    assert 10 == len(set(names))
+    assert ["linear"] * 3 + ["cascade"] * 3 + ["trees"] * 4 == [
+        name.split(",")[0] for name in names
+    ]
 
 
 def test_the_candidate_with_the_surest_gain_is_chosen(found):

@@ -155,3 +155,16 @@ def test_recovery_is_a_share_of_what_was_lost():
     loss = np.concatenate([np.full(100, 0.4), np.full(400, 0.1)])
     assert 0.75 == pytest.approx(recovered_share(loss, 500))
     assert 1.0 == recovered_share(np.zeros(500), 500)
+
+
+def test_a_policy_sees_what_the_skills_of_its_look_say(matrix):
+    signals = {
+        "probe.keyword.top": 1.0,
+        "probe.dense.top": 1.0,
+        "probe.keyword.dense.overlap": 1.0,
+        "profile.keyword.siblings": 1.0,
+        "keyword.p50_ms": 1.0,
+    }
+    told = replace(matrix, requests=tuple(replace(r, signals=signals) for r in matrix.requests))
+    seen = told.looked_by(["keyword"]).requests[0].signals
+    assert {"probe.keyword.top", "profile.keyword.siblings", "keyword.p50_ms"} == set(seen)
