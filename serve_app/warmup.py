@@ -14,7 +14,7 @@ from policies.learning.train import Trained, TrainSettings, train_on_replay
 from policies.plan import known_plans
 from policies.replay.matrix import ReplayMatrix
 from policies.rules import RULES, load_rules
-from policies.warmup.leaning import leaning_more
+from policies.warmup.leaning import leaning_more, weighing_siblings
 from policies.warmup.queries import Kind, MadeQuery, QuerySettings, make_queries
 from policies.warmup.sample import sample_passages
 from serve_app.catalogue import current
@@ -143,11 +143,15 @@ async def warm_up(
 
 
 def _unspoken_for(config: TacticianConfig, reworded_share: float) -> tuple[str, ...]:
-    """Plans of which these queries say nothing; all can be compared when they were reworded."""
-    if reworded_share > 0.5:
-        return ()
+    """Plans of which these queries say nothing. Those that lean on words can be compared when the
+    queries were reworded.
+    """
     plans = known_plans(config.plan_dirs)
-    return leaning_more(plans, load_rules(config.rules_file or RULES, plans).default)
+    unsaid = weighing_siblings(plans)
+    if reworded_share > 0.5:
+        return unsaid
+    default = load_rules(config.rules_file or RULES, plans).default
+    return (*unsaid, *leaning_more(plans, default))
 
 
 def dataset_of(queries: Sequence[MadeQuery], collection: str) -> Dataset:

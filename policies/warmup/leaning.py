@@ -1,9 +1,12 @@
-"""How far plans lean on the words of a query, and which of them made queries can speak for.
+"""Which plans made queries can speak for.
 
 Made queries repeat the corpus, which flatters whoever matches words: on four judged sets they put
 `keyword` or `hybrid_lexical` first, by .01 to .12 of nDCG@10, where real questions put both last.
 The error has one direction, so a lead over the incumbent is believed of plans that lean on words no
 more than it does, and of no others.
+
+A made query also counts one passage as its answer, because it was made from it: whether the
+passage's siblings answer real questions too is not to be learnt from it.
 """
 
 from collections.abc import Mapping
@@ -11,6 +14,7 @@ from collections.abc import Mapping
 from policies.plan import Plan, Stage
 
 KEYWORD = "keyword"
+SIBLINGS = "siblings"
 _WEIGHTED = "weights"
 
 
@@ -41,3 +45,8 @@ def leaning_more(plans: Mapping[str, Plan], incumbent: str) -> tuple[str, ...]:
         return ()
     limit = keyword_share(plans[incumbent]) + 1e-9
     return tuple(name for name, plan in plans.items() if keyword_share(plan) > limit)
+
+
+def weighing_siblings(plans: Mapping[str, Plan]) -> tuple[str, ...]:
+    """Plans in which siblings rise together or make room."""
+    return tuple(name for name, plan in plans.items() if SIBLINGS in plan.skills)

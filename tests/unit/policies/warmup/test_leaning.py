@@ -1,7 +1,7 @@
 import pytest
 
 from policies.plan import load_plans
-from policies.warmup.leaning import keyword_share, leaning_more
+from policies.warmup.leaning import keyword_share, leaning_more, weighing_siblings
 
 PLANS = load_plans()
 
@@ -27,3 +27,7 @@ def test_what_leans_no_more_than_the_incumbent_may_be_compared():
     assert {"keyword", "keyword_filtered", "hybrid_lexical", "hybrid_rrf"} == set(more)
     assert () == leaning_more(PLANS, "keyword")
     assert () == leaning_more(PLANS, "of another service")
+
+
+def test_what_siblings_are_worth_is_not_to_be_compared():
+    assert {"focused", "spread"} == set(weighing_siblings(PLANS))
