@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
+from skills.call_params import params_of
 from skills.errors import RequestInvalid
 from skills.freshness import freshness
 from skills.language import content_words, folded, language_of
@@ -70,12 +71,9 @@ class ContextualSkill:
         """Healthy whenever the process is."""
 
     def _run(self, request: SkillRequest) -> SkillResult:
-        try:
-            params = ContextualParams.model_validate(dict(request.params))
-        except ValidationError as error:
-            first = error.errors()[0]
-            subject = ".".join(["params", *map(str, first["loc"])])
-            return SkillResult(error=RequestInvalid(subject, first["msg"]))
+        params = params_of(request, ContextualParams)
+        if isinstance(params, RequestInvalid):
+            return SkillResult(error=params)
         name = params.scenario or self._config.scenario
         scenario = self._scenarios.get(name)
         if scenario is None:

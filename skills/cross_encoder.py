@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from skills.call_params import params_of
 from skills.encoders.passage_text import embedded_text
 from skills.errors import SkillError, SkillFailed, SkillMisconfigured, SkillUnavailable
-from skills.reranking import combined, ordered, params_of
+from skills.reranking import combined, ordered
 from skills.resources import Component, Resources, build
 from skills.scorers.scorer import PairScorer
 from skills.skill import SkillRequest, SkillResult

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 
 from pydantic import Field
 
+from skills.call_params import params_of
 from skills.comparison import Pair, Span, clauses, compared
 from skills.dated_fields import Reason
 from skills.errors import SkillError
 from skills.gazetteer import Name, grouped
 from skills.language import content_words, dates, language_of
-from skills.query_fields import FieldChoice, FieldReader, QueryFields, choice_of, stated
+from skills.query_fields import FieldChoice, FieldReader, QueryFields, stated
 from skills.resources import Resources
 from skills.skill import SkillRequest, SkillResult
 from skills.types import Condition, Filters, Scalar, SubQuery
@@ -69,7 +70,7 @@ class EntityPairSkill:
         await self._store.check_health()
 
     async def _run(self, request: SkillRequest) -> SkillResult:
-        choice = choice_of(request)
+        choice = params_of(request, FieldChoice)
         if isinstance(choice, SkillError):
             return SkillResult(error=choice)
         try:

@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from skills.call_params import params_of
 from skills.errors import RequestInvalid
 from skills.resources import Resources
 from skills.skill import SkillRequest, SkillResult
@@ -209,12 +210,9 @@ class FusionSkill:
         """Healthy whenever the process is."""
 
     def _run(self, request: SkillRequest) -> SkillResult:
-        try:
-            params = FusionParams.model_validate(dict(request.params))
-        except ValidationError as error:
-            first = error.errors()[0]
-            subject = ".".join(["params", *map(str, first["loc"])])
-            return SkillResult(error=RequestInvalid(subject, first["msg"]))
+        params = params_of(request, FusionParams)
+        if isinstance(params, RequestInvalid):
+            return SkillResult(error=params)
         ranked = [hit for _, hit in fuse(request.arms, params)]
         return SkillResult(
             hits=tuple(ranked[: request.top_k]),

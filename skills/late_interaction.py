@@ -11,11 +11,12 @@ from dataclasses import replace
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from skills.call_params import params_of
 from skills.encoders.colbert import max_sim
 from skills.encoders.encoder import FloatArray
 from skills.errors import SkillError
 from skills.passage_tokens import PassageTokens
-from skills.reranking import combined, params_of
+from skills.reranking import combined
 from skills.resources import Resources
 from skills.skill import SkillRequest, SkillResult
 from skills.stores.store import VectorSearch

@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from skills.call_params import params_of
 from skills.errors import SkillError, SkillMisconfigured, SkillTimeout, SkillUnavailable
 from skills.ranking_features import FEATURES, feature_rows
 from skills.ranking_model import RankerCard, RankingModel, load_ranker
-from skills.reranking import params_of
 from skills.resources import Resources
 from skills.skill import SkillRequest, SkillResult
 from skills.stores.store import FloatArray

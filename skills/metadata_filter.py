@@ -7,8 +7,9 @@ It never decides what to do when nothing is left: the execution relaxes its filt
 import datetime
 from collections.abc import Callable, Sequence
 
+from skills.call_params import params_of
 from skills.errors import SkillError
-from skills.query_fields import FieldChoice, FieldReader, choice_of, explanation
+from skills.query_fields import FieldChoice, FieldReader, explanation
 from skills.resources import Resources
 from skills.skill import SkillRequest, SkillResult
 from skills.types import Filters
@@ -44,7 +45,7 @@ class MetadataFilterSkill:
         await self._store.check_health()
 
     async def _run(self, request: SkillRequest) -> SkillResult:
-        choice = choice_of(request)
+        choice = params_of(request, FieldChoice)
         if isinstance(choice, SkillError):
             return SkillResult(error=choice)
         try:

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from skills.dated_fields import (
     DatedField,
@@ -15,7 +15,7 @@ from skills.dated_fields import (
     latest_first,
     looks_across_periods,
 )
-from skills.errors import RequestInvalid, SkillError
+from skills.errors import SkillError
 from skills.gazetteer import NEVER_FILTERED, Gazetteer, Name, grouped, is_common
 from skills.language import asks_for_latest, dates, folded
 from skills.number_fields import number_reasons
@@ -206,15 +206,6 @@ class FieldReader:
             if not isinstance(ranking, SkillError) and ranking:
                 return [Reason(condition, "latest") for condition in period]
         return []
-
-
-def choice_of(request: SkillRequest) -> FieldChoice | RequestInvalid:
-    """Which fields the plan's `params` leave, or what is wrong with them."""
-    try:
-        return FieldChoice.model_validate(dict(request.params))
-    except ValidationError as error:
-        first = error.errors()[0]
-        return RequestInvalid(".".join(["params", *map(str, first["loc"])]), first["msg"])
 
 
 def explanation(reasons: Sequence[Reason]) -> Mapping[str, Scalar]:

@@ -1,27 +1,12 @@
-"""What rerankers have in common: their parameters, and how two scores of a candidate add up."""
+"""What rerankers have in common: how they order, and how two scores of a candidate add up."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ValidationError
 
-from skills.errors import RequestInvalid
-from skills.skill import SkillRequest
 from skills.types import Hit
-
-ParamsT = TypeVar("ParamsT", bound=BaseModel)
-
-
-def params_of(request: SkillRequest, model: type[ParamsT]) -> ParamsT | RequestInvalid:
-    """What the plan says for this call, or what is wrong with it."""
-    try:
-        return model.model_validate(dict(request.params))
-    except ValidationError as error:
-        first = error.errors()[0]
-        return RequestInvalid(".".join(["params", *map(str, first["loc"])]), first["msg"])
 
 
 def ordered(hits: Sequence[Hit], scores: Mapping[str, float]) -> tuple[Hit, ...]:

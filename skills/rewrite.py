@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from cachetools import TTLCache
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
+from skills.call_params import params_of
 from skills.errors import RequestInvalid, SkillError, SkillFailed, SkillMisconfigured, SkillTimeout
 from skills.http_json import ApiKey, JsonCall, JsonClient
 from skills.language import folded
@@ -102,12 +103,9 @@ class RewriteSkill:
     async def _run(
         self, request: SkillRequest, waiting: dict[tuple[str, int], asyncio.Lock]
     ) -> SkillResult:
-        try:
-            params = RewriteParams.model_validate(dict(request.params))
-        except ValidationError as error:
-            first = error.errors()[0]
-            subject = ".".join(["params", *map(str, first["loc"])])
-            return SkillResult(error=RequestInvalid(subject, first["msg"]))
+        params = params_of(request, RewriteParams)
+        if isinstance(params, RequestInvalid):
+            return SkillResult(error=params)
         key = (folded(request.query), params.num_queries or self._config.num_queries)
         timeout_ms = min(self._config.timeout_ms, request.budget_ms - _WAY_BACK_MS)
         async with waiting.setdefault(key, asyncio.Lock()):

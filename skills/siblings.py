@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from skills.call_params import params_of
 from skills.errors import SkillError
-from skills.reranking import ordered, params_of
+from skills.reranking import ordered
 from skills.resources import Resources
 from skills.skill import SkillRequest, SkillResult
 from skills.types import Hit, Passage
