@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from policies.analysis.entities import entities, quotations
-from policies.analysis.intent import intent_of
+from policies.analysis.intents import IntentReader
 from policies.analysis.phrases import noun_phrases
 from policies.analysis.questions import question_word
 from policies.analysis.reference import refers_back
@@ -19,6 +19,9 @@ class Analyzer:
     """Reads language, lengths, question word, numbers, dates, codes, entities, noun phrases and
     intent off a query.
     """
+
+    def __init__(self) -> None:
+        self._intents = IntentReader()
 
     def analyze(self, texts: Sequence[str]) -> list[QueryFeatures]:
         """Features of each text, in order. Any string is accepted, the empty one too."""
@@ -38,7 +41,7 @@ class Analyzer:
             num_chars=len(text),
             num_words=len(found_words),
             question_word=question,
-            intent=intent_of(seen, question),
+            intent=self._intents.intent(seen, question, len(found_words)),
             numbers=_distinct(number.normalised for number in numbers(seen, taken=taken)),
             dates=_distinct(date.normalised for date in found_dates),
             codes=_distinct(code.text for code in found_codes),

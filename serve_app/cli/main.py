@@ -45,7 +45,7 @@ class Commands(OnUseGroup):
         "plans": OnUse("List the plans and whether they can run.", ("catalog",)),
         "collections": OnUse("List the collections.", ("catalog",)),
         "policies": OnUse("List, promote and roll back learned policies.", ("policies",)),
-        "train": OnUse("Train from experience.", ("train", "ranker", "tagger")),
+        "train": OnUse("Train from experience.", ("train", "ranker", "tagger", "intent")),
         "warmup": OnUse(
             "Ask a collection about itself, run every plan, and train the first policy on the "
             "outcome.",
@@ -55,7 +55,7 @@ class Commands(OnUseGroup):
             "Measure every plan, the policy, random mixing and the oracle on judged queries.",
             ("evaluation",),
         ),
-        "bench": OnUse("Measure on judged data.", ("bench",)),
+        "bench": OnUse("Measure on judged data.", ("bench", "intent_score")),
         "experiment": OnUse("Try a policy on a share of the traffic.", ("experiment",)),
         "doctor": OnUse(
             "Check this machine, its ports, the models and the stores; exit 1 when something must "

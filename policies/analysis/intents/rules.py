@@ -128,28 +128,40 @@ what (?:happens|happened|caused|makes|led)
 影响|原因|意义|看法|看待|评价|分析|探讨|谈谈|论述|说明|理解|作用|后果|前景|建议|趋势
 """)
 _FACTUAL = frozenset({"who", "when", "where", "how_many", "which"})
+_CUES = {
+    "comparison": _COMPARISON,
+    "summary": _SUMMARY,
+    "how_to": _HOW_TO,
+    "definition": _DEFINITION,
+    "no_definition": _NO_DEFINITION,
+    "open": _OPEN,
+}
 _ORDER = (
-    (_COMPARISON, Intent.COMPARISON),
-    (_SUMMARY, Intent.SUMMARY),
-    (_HOW_TO, Intent.HOW_TO),
+    ("comparison", Intent.COMPARISON),
+    ("summary", Intent.SUMMARY),
+    ("how_to", Intent.HOW_TO),
 )
 
 
-def intent_of(text: str, question: str) -> Intent:
+def cues_in(text: str) -> frozenset[str]:
+    """Names of the lists of expressions of which the text has one."""
+    lowered = text.lower()
+    has_han = _HAN.search(text) is not None
+    return frozenset(n for n, cues in _CUES.items() if cues.found(lowered, has_han=has_han))
+
+
+def intent_by(cues: frozenset[str], question: str) -> Intent:
     """The first of: comparison, summary, how-to, definition, a question for a fact, an open one.
 
     Args:
-        text: the query.
+        cues: see `cues_in`.
         question: its question word, see `question_word`.
     """
-    lowered = text.lower()
-    has_han = _HAN.search(text) is not None
-    for cues, intent in _ORDER:
-        if cues.found(lowered, has_han=has_han):
+    for name, intent in _ORDER:
+        if name in cues:
             return intent
-    defines = _DEFINITION.found(lowered, has_han=has_han)
-    if defines and not _NO_DEFINITION.found(lowered, has_han=has_han):
+    if "definition" in cues and "no_definition" not in cues:
         return Intent.DEFINITION
     if question in _FACTUAL:
         return Intent.FACT
-    return Intent.OPEN_ENDED if _OPEN.found(lowered, has_han=has_han) else Intent.FACT
+    return Intent.OPEN_ENDED if "open" in cues else Intent.FACT
