@@ -34,7 +34,7 @@ class PlanCosts:
         average.
         """
         hints = self.settings.hints_ms
-        fallback = float(np.mean(list(hints.values()))) if hints else 0.0
+        fallback = sum(hints.values()) / len(hints) if hints else 0.0
         prior = self.settings.prior_weight
         costs = []
         for plan in plans:

@@ -72,15 +72,24 @@ class LinearRewardModel:
 
     def predict(self, x: np.ndarray, plans: Sequence[str]) -> Prediction:
         """See `RewardModel.predict`."""
-        _, covariance = self._solved()
-        known = [plan in self.plans for plan in plans]
-        phi = np.stack([self._phi(x, plan) for plan in plans], axis=1)
-        expected = self.mean(x, plans)
-        spread = phi @ covariance @ phi.transpose(0, 2, 1)
-        own = self.settings.plan_spread**2 + (self.settings.interaction_spread**2) * (x**2).sum(1)
-        for i, seen in enumerate(known):
-            if not seen:
-                spread[:, i, i] += own
+        weights, covariance = self._solved()
+        size, num_blocks = 1 + self.num_columns, 1 + len(self.plans)
+        one = np.concatenate([np.ones((len(x), 1)), x], axis=1)
+        # A plan's features are the query's in the shared block and in its own, and 0 elsewhere: so
+        # its expectation and its spread are those of two blocks. A plan never seen has the first.
+        own = np.array([self.plans.index(p) + 1 if p in self.plans else 0 for p in plans])
+        seen = own > 0
+        by_block = one @ weights.reshape(num_blocks, size).T
+        expected = self.settings.mean_reward + by_block[:, [0]] + by_block[:, own] * seen
+        half = (covariance.reshape(-1, size) @ one.T).reshape(num_blocks, size, num_blocks, -1)
+        between = np.einsum("iajn,na->nij", half, one)
+        pairs = between[:, own[:, None], own] * (seen[:, None] & seen)
+        shared = between[:, 0, own] * seen
+        spread = between[:, :1, :1] + shared[:, :, None] + shared[:, None, :] + pairs
+        if not seen.all():
+            new = np.flatnonzero(~seen)
+            unknown = self.settings.interaction_spread**2 * (x**2).sum(axis=1)
+            spread[:, new, new] += (self.settings.plan_spread**2 + unknown)[:, None]
         return Prediction(expected, spread)
 
     def learn(

@@ -151,9 +151,13 @@ class LearnedPolicy:
             policy_version=self.version,
             reason=_reason(case, chosen, favourite, [name for name, _ in tipped]),
             scores=tuple(
-                PlanScore(plan, float(propensity), float(np.clip(reward, 0, 1)), float(cost))
+                PlanScore(plan, propensity, reward, cost)
                 for plan, propensity, reward, cost in zip(
-                    case.plans, case.propensities, case.reward, case.cost_ms, strict=True
+                    case.plans,
+                    case.propensities.tolist(),
+                    np.clip(case.reward, 0, 1).tolist(),
+                    case.cost_ms.tolist(),
+                    strict=True,
                 )
             ),
             explored=chosen != favourite,

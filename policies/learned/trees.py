@@ -15,9 +15,13 @@ from policies.learned.folds import Folds
 from policies.learned.linear import LinearRewardModel, LinearSettings, fit_linear
 from policies.learned.prediction import Prediction
 from policies.learned.training_set import TrainingSet
+from policies.learned.tree_walk import TreeWalk
 
 if TYPE_CHECKING:
     import xgboost
+
+_WALKED_ROWS = 512
+"""So many rows are walked here; of more, xgboost is faster."""
 
 _MAX_SLOPE = 2.0
 """Above 1 the trees were too timid; beyond 2 the measurement is doubted instead."""
@@ -75,6 +79,7 @@ class TreeRewardModel:
     ) -> None:
         self.plans = tuple(plans)
         self.linear, self.booster, self.shrinkage = linear, booster, shrinkage
+        self._walk = TreeWalk(bytes(booster.save_raw("json")))
         raw = bytes(booster.save_raw("ubj"))
         self._trees_digest = hashlib.sha256(
             raw + repr((self.plans, shrinkage)).encode()
@@ -125,7 +130,7 @@ class TreeRewardModel:
         predicted = self.linear.predict(x, plans)
         if not self.shrinkage.slope:
             return predicted
-        correction = self.shrinkage.correction(_output(self.booster, x, len(self.plans)))
+        correction = self.shrinkage.correction(self._output(x))
         mean = predicted.mean.copy()
         for i, plan in enumerate(plans):
             if plan in self.plans:
@@ -140,17 +145,21 @@ class TreeRewardModel:
 
     def contributions(self, x: np.ndarray, plan: str, other: str) -> np.ndarray:
         """See `RewardModel.contributions`; of the trees by the paths that were taken (Saabas): it
-        is asked for with every decision and takes half the time of Shapley values.
+        is asked for with every decision, and Shapley values take longer.
         """
         linear = self.linear.contributions(x, plan, other)
         if plan not in self.plans or other not in self.plans or not self.shrinkage.slope:
             return linear
         rows = _rows(x[None], len(self.plans))[[self.plans.index(plan), self.plans.index(other)]]
-        data = _xgboost().DMatrix(rows, nthread=1)
-        values = self.booster.predict(data, pred_contribs=True, approx_contribs=True)
-        difference = (values[0] - values[1])[: len(x)].astype(np.float64)
-        result: np.ndarray = linear + self.shrinkage.slope * difference
+        difference = self._walk.contributions(rows[0]) - self._walk.contributions(rows[1])
+        result: np.ndarray = linear + self.shrinkage.slope * difference[: len(x)]
         return result
+
+    def _output(self, x: np.ndarray) -> np.ndarray:
+        num_plans = len(self.plans)
+        if len(x) * num_plans > _WALKED_ROWS:
+            return _output(self.booster, x, num_plans)
+        return self._walk.output(_rows(x, num_plans)).reshape(len(x), num_plans)
 
 
 def read_booster(data: bytes) -> "xgboost.Booster":

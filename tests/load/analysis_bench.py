@@ -1,7 +1,8 @@
 """How long query analysis takes: `python -m tests.load.analysis_bench [FOLDER…]`.
 
-Folders hold a `queries.jsonl`; without any, those of `../shared/data`. Prints the median and the
-95th percentile of one query at a time, and fails above 2 ms.
+Folders hold a `queries.jsonl`; without any, those of `../shared/data`. Prints percentiles of one
+query at a time, and fails when the 95th is above 2 ms. Where other programs keep the cores busy,
+what counts is the time that the processor itself spent, which is printed too.
 """
 
 import json
@@ -18,15 +19,15 @@ SHARED = Path(__file__).parents[2].parent / "shared" / "data"
 
 
 def measured(texts):
-    """Milliseconds of each text, `(num_texts,)`."""
+    """Milliseconds of each text, by the clock and of the processor, `(2, num_texts)`."""
     analyzer = Analyzer()
     analyzer.analyze(texts[:20])
     spent = []
     for text in texts:
-        started = time.perf_counter()
+        started, busy = time.perf_counter(), time.thread_time()
         analyzer.analyze([text])
-        spent.append((time.perf_counter() - started) * 1000)
-    return np.array(spent)
+        spent.append((time.perf_counter() - started, time.thread_time() - busy))
+    return np.array(spent).T * 1000
 
 
 def main(folders):
@@ -35,15 +36,15 @@ def main(folders):
         lines = (folder / "queries.jsonl").read_text(encoding="utf-8").splitlines()
         spent = measured([json.loads(line)["text"] for line in lines if line.strip()])
         everything.append(spent)
-        print(f"{folder.name:16} {len(spent):5} queries  {report(spent)}")
-    total = np.concatenate(everything)
-    print(f"{'all':16} {len(total):5} queries  {report(total)}  bar: p95 {BAR_MS} ms")
-    return int(np.percentile(total, 95) > BAR_MS)
+        print(f"{folder.name:16} {spent.shape[1]:5} queries  {report(spent)}")
+    total = np.concatenate(everything, axis=1)
+    print(f"{'all':16} {total.shape[1]:5} queries  {report(total)}  bar: p95 {BAR_MS} ms")
+    return int(np.percentile(total[0], 95) > BAR_MS)
 
 
 def report(spent):
-    p50, p95, p99 = np.percentile(spent, (50, 95, 99))
-    return f"p50 {p50:.3f} ms  p95 {p95:.3f} ms  p99 {p99:.3f} ms"
+    (p50, p95, p99), (_, busy, _) = (np.percentile(row, (50, 95, 99)) for row in spent)
+    return f"p50 {p50:.3f} ms  p95 {p95:.3f} ms  p99 {p99:.3f} ms  processor p95 {busy:.3f} ms"
 
 
 if __name__ == "__main__":
