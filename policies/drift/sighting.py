@@ -1,5 +1,6 @@
 """Recorded requests as drift looks at them."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -60,7 +61,9 @@ def rewards_seen(
 def query_changes(seen: list[Sighting], in_window: np.ndarray, sides: Sides) -> list[Difference]:
     """Features of queries, and collections, that are distributed in another way."""
     requests = [one.request for one in seen if one.request is not None]
-    vectoriser = Vectoriser.fit(requests)
+    counts = Counter(request.collection for request in requests)
+    common = sorted(name for name, count in counts.items() if count >= len(requests) / 100)
+    vectoriser = Vectoriser(collections=tuple(common))  # unscaled: distributions have no unit
     return redistributed(vectoriser.transform(requests), vectoriser.columns, in_window, sides)
 
 

@@ -59,15 +59,20 @@ class IntentClassifier:
         probabilities: np.ndarray = score / score.sum()
         return probabilities
 
-    def intent(self, clues: Clues) -> Intent:
-        """The likeliest intent; what the rules say when none is likely enough. A question for a
-        property (`the area of … is what`) is no definition, however it is written.
+    def likeliest(self, clues: Clues) -> tuple[Intent, float]:
+        """The likeliest intent and its probability. A question for a property (`the area of … is
+        what`) is no definition, however it is written.
         """
         probabilities = self.probabilities(clues)
         if NO_DEFINITION in clues.told:
             probabilities[_DEFINITION] = 0
         best = int(probabilities.argmax())
-        return INTENTS[best] if probabilities[best] >= self.least else clues.ruled
+        return INTENTS[best], float(probabilities[best])
+
+    def intent(self, clues: Clues) -> Intent:
+        """The likeliest intent; what the rules say when it is not likely enough."""
+        intent, sure = self.likeliest(clues)
+        return intent if sure >= self.least else clues.ruled
 
     def dump(self) -> bytes:
         """As a file: weights by clue, rounded to what matters."""

@@ -41,11 +41,12 @@ def train(queries: Sequence[LabelledQuery]) -> IntentClassifier:
     for penalty in PENALTIES:
         parts = [[one for i, one in enumerate(seen) if i % _FOLDS != k] for k in range(_FOLDS)]
         models = [_fit(part, penalty) for part in parts]
+        told = [models[i % _FOLDS].likeliest(clues) for i, (clues, _) in enumerate(seen)]
         for least in LEAST:
-            for model in models:
-                model.least = least
-            told = [models[i % _FOLDS].intent(clues) for i, (clues, _) in enumerate(seen)]
-            right[penalty, least] = sum(t is y for t, (_, y) in zip(told, seen, strict=True))
+            right[penalty, least] = sum(
+                (intent if sure >= least else clues.ruled) is wanted
+                for (intent, sure), (clues, wanted) in zip(told, seen, strict=True)
+            )
     penalty, _ = max(right, key=lambda tried: right[tried])
     model = _fit(seen, penalty)
     model.least = _cautious({least: right[penalty, least] for least in LEAST}, len(seen))
