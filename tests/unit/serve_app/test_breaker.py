@@ -42,12 +42,12 @@ def accepted(name, answer):
     return answer
 
 
-def guarded(arm, failures=3, recovery_s=0.05, timeout_ms=300.0):
+def guarded(arm, failures=3, recovery_s=0.15, timeout_ms=5000.0):
     settings = BreakerSettings(failures=failures, recovery_s=recovery_s)
     return GuardedTarget("arm", arm, accepted, settings, timeout_ms)
 
 
-async def call(guard, budget_ms=1000.0):
+async def call(guard, budget_ms=30_000.0):
     try:
         return await guard.call("q", Deadline.after(budget_ms))
     except SkillError as error:
@@ -104,7 +104,7 @@ async def test_one_call_at_a_time_tries_a_skill_again_and_brings_it_back():
     arm = Arm()
     guard = guarded(arm)
     await fail(guard, arm)
-    await asyncio.sleep(0.07)
+    await asyncio.sleep(0.17)
     arm.does = "well"
     arm.gate.clear()
     trial = asyncio.create_task(call(guard))
@@ -121,7 +121,7 @@ async def test_a_trial_that_does_not_work_leaves_the_skill_alone_again(does):
     arm = Arm()
     guard = guarded(arm)
     await fail(guard, arm)
-    await asyncio.sleep(0.07)
+    await asyncio.sleep(0.17)
     arm.does = does
     await call(guard, budget_ms=20)
     assert (4, BreakerState.OPEN) == (arm.asked, guard.state)
@@ -132,7 +132,7 @@ async def test_a_trial_that_is_cancelled_is_no_success():
     arm = Arm()
     guard = guarded(arm)
     await fail(guard, arm)
-    await asyncio.sleep(0.07)
+    await asyncio.sleep(0.17)
     arm.gate.clear()
     trial = asyncio.create_task(call(guard))
     await asyncio.sleep(0)
@@ -147,10 +147,10 @@ async def test_leaving_and_returning_are_logged_once(caplog):
     guard = guarded(arm)
     await fail(guard, arm)
     for _ in range(2):
-        await asyncio.sleep(0.07)
+        await asyncio.sleep(0.17)
         await call(guard)
     arm.does = "well"
-    await asyncio.sleep(0.07)
+    await asyncio.sleep(0.17)
     await call(guard)
     events = [(r.message, r.skill) for r in caplog.records if hasattr(r, "skill")]
     assert [("skill left alone", "arm"), ("skill returned", "arm")] == events
@@ -177,7 +177,7 @@ async def test_a_watched_skill_is_away_until_a_probe_has_worked():
     wellness = Wellness({"arm": guard}, {"arm": manifest(when="failing")})
     await fail(guard, arm)
     watching = asyncio.create_task(watch(lambda: wellness, a_collection, lambda: None))
-    await asyncio.sleep(0.1)
+    await asyncio.sleep(0.2)
     assert {"arm"} == wellness.away()  # due, but the probes try it, not the queries
     assert {"arm.open": 1.0} == dict(wellness.signals())
     arm.does = "well"
@@ -195,7 +195,7 @@ async def test_without_a_watch_the_next_query_tries_a_skill_again():
     wellness = Wellness({"arm": guard}, {"arm": manifest()})
     await fail(guard, arm)
     assert {"arm"} == wellness.away()
-    await asyncio.sleep(0.07)
+    await asyncio.sleep(0.17)
     assert frozenset() == wellness.away()
 
 
@@ -205,7 +205,10 @@ async def test_idle_skills_are_probed_and_costly_ones_only_when_they_failed():
     manifests = {"cheap": manifest(), "costly": manifest(when="failing")}
     wellness = Wellness(guards, manifests)
     watching = asyncio.create_task(watch(lambda: wellness, a_collection, lambda: None))
-    await asyncio.sleep(0.05)
+    for _ in range(1000):
+        await asyncio.sleep(0.01)
+        if wellness.away():
+            break
     watching.cancel()
     assert (1, 0) == (cheap.asked, costly.asked)
     assert {"cheap"} == wellness.away()

@@ -33,13 +33,13 @@ class SessionStoreContract:
         assert [turn(1), turn(2)] == list(await store.turns(key))
 
     async def test_a_session_ends_some_time_after_its_last_turn(self, make):
-        store, key = make(ttl_s=0.2), uuid.uuid4().hex
+        store, key = make(ttl_s=0.6), uuid.uuid4().hex
         await store.add(key, turn(0))
-        await asyncio.sleep(0.12)
+        await asyncio.sleep(0.35)
         await store.add(key, turn(1))
-        await asyncio.sleep(0.12)
+        await asyncio.sleep(0.35)
         assert 2 == len(await store.turns(key))
-        await asyncio.sleep(0.25)
+        await asyncio.sleep(0.8)
         assert [] == list(await store.turns(key))
 
 

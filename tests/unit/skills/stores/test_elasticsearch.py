@@ -184,7 +184,7 @@ def test_vectors_are_refused_with_advice():
 )
 async def test_what_the_cluster_does_wrong_is_an_error_in_each_place(behaviour, error):
     with misbehaving_server(**behaviour) as url:
-        store = opened(url=url, timeout_s=0.4)
+        store = opened(url=url, timeout_s=0.4 if "wait_s" in behaviour else 30)
         rankings = await store.match([words("x"), words("y")])
         assert [error] * 2 == [type(ranking).__name__ for ranking in rankings]
         with pytest.raises(SkillError) as raised:

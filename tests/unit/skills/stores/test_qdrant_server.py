@@ -192,7 +192,7 @@ async def test_the_last_known_versions_stay_when_the_server_is_away(tmp_path):
 )
 async def test_what_the_server_does_wrong_is_an_error_in_each_place(behaviour, error):
     with misbehaving_server(**behaviour) as url:
-        store = opened(url=url, timeout_s=0.5)
+        store = opened(url=url, timeout_s=0.5 if "wait_s" in behaviour else 30)
         rankings = await store.match([words("x"), words("y")])
         assert [error] * 2 == [type(ranking).__name__ for ranking in rankings]
         with pytest.raises(SkillError) as raised:
