@@ -20,16 +20,21 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 demo: $(VENV)/.ready
 	@$(BIN)/tactician demo
 
+# Unit tests wait for disks, servers and processes half of the time: two run at once, file by file.
+# The serve tests share one Ray cluster, and time what it does.
 test: check
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile tests/unit
+	$(BIN)/pytest tests/serve
 
 fast: check
-	$(BIN)/pytest -m "not slow and not serve"
+	$(BIN)/pytest -n 2 --dist loadfile -m "not slow and not serve" tests/unit
 
-# The FlagEmbedding adapters, in an environment of their own: torch and its kind take 1.8 GB.
-$(FLAG_VENV)/.ready: pyproject.toml
-	@$(PYTHON) -m venv $(FLAG_VENV)
-	@$(FLAG_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[flag]" \
+# The FlagEmbedding adapters, in an environment of their own: torch and its kind take 1.8 GB, of which
+# uv links what the first environment has too.
+$(FLAG_VENV)/.ready: $(VENV)/.ready
+	@$(PYTHON) -m venv --without-pip $(FLAG_VENV)
+	@$(BIN)/uv pip install --quiet --python $(FLAG_VENV)/bin/python --constraint requirements.lock \
+		$(addprefix --find-links ,$(PIP_FIND_LINKS)) --editable ".[flag]" \
 		pytest pytest-asyncio pytest-timeout
 	@touch $@
 
