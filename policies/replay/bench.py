@@ -19,6 +19,7 @@ from policies.replay.offline import (
     compare,
     cost_frontier,
     decided,
+    fit_searched,
     held_out_collections,
 )
 from policies.replay.online import OnlineResult, Recovery, learn_online, online_policy, recover
@@ -148,13 +149,13 @@ def _known(plan: str, matrix: ReplayMatrix) -> str:
 
 def _trial(matrix: ReplayMatrix, family: Family) -> Trial:
     seen, unseen = matrix.split("dev"), matrix.split("test")
-    fitted = fit(seen.training(), _still(family))
+    fitted = fit_searched(seen.training(), _still(family))
     comparison = compare(fitted.policy, fitted.report.reference, unseen)
     return Trial(str(family), comparison, decision_p95_ms(fitted.policy, unseen))
 
 
 def _held_out(matrix: ReplayMatrix, family: Family) -> dict[str, float]:
-    held = held_out_collections(matrix, _still(family))
+    held = held_out_collections(matrix, _still(family), fit_searched)
     return {name: comparison.difference.mean for name, comparison in held.items()}
 
 

@@ -1,15 +1,19 @@
 """Trained policies against fixed plans, on queries that training did not see."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from policies.evaluation.interval import Interval
-from policies.learned.fit import FitSettings, fit
+from policies.learned.fit import FitSettings, Fitted, fit
 from policies.learned.policy import LearnedPolicy
+from policies.learned.training_set import TrainingSet
+from policies.learning.search import SearchSettings, best, score_here
 from policies.policy import Policy
 from policies.replay.matrix import ReplayMatrix
+
+Train = Callable[[TrainingSet, FitSettings], Fitted]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +90,30 @@ def decided(policy: Policy, matrix: ReplayMatrix, seed: int = 0) -> np.ndarray:
     return mixture
 
 
-def held_out_collections(matrix: ReplayMatrix, settings: FitSettings) -> dict[str, Comparison]:
+def fit_searched(training: TrainingSet, settings: FitSettings) -> Fitted:
+    """As `tactician train policy` does: of the grid's linear priors the one that cross-fitting
+    prefers. Trees keep their shape: a grid of them takes an hour of held-out collections.
+    """
+    search = SearchSettings(
+        families=(settings.family,),
+        depths=(settings.trees.depth,),
+        rounds=(settings.trees.rounds,),
+        fit=settings,
+    )
+    candidates = search.candidates()
+    if len(candidates) == 1:
+        return fit(training, candidates[0].settings)
+    return fit(training, best(score_here(training, candidates)).candidate.settings)
+
+
+def held_out_collections(
+    matrix: ReplayMatrix, settings: FitSettings, train: Train = fit
+) -> dict[str, Comparison]:
     """Train on all collections but one, compare on that one; for every collection."""
     found = {}
     for name in np.unique(matrix.collections):
         inside = matrix.collections == name
-        fitted = fit(matrix.only(~inside).training(), settings)
+        fitted = train(matrix.only(~inside).training(), settings)
         found[str(name)] = compare(fitted.policy, fitted.report.reference, matrix.only(inside))
     return found
 
@@ -107,12 +129,12 @@ def cost_frontier(
         settings: family and its parameters.
         prices: values of `weight_per_s`.
     """
-    best = seen.plans[int(seen.training().plan_means(seen.rewards).argmax())]
+    reference = seen.plans[int(seen.training().plan_means(seen.rewards).argmax())]
     found = []
     for price in prices:
         priced = settings.model_copy(update={"weight_per_s": price})
         policy = fit(seen.training(), priced).policy
-        found.append((price, policy, compare(policy, best, unseen)))
+        found.append((price, policy, compare(policy, reference, unseen)))
     return found
 
 
