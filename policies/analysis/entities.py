@@ -44,6 +44,7 @@ _NAME_TAGS = frozenset({"nr", "nrt", "nrfg", "ns", "nt", "nz"})
 _JOINING_TAGS = frozenset({"n", "j", "eng", "vn", "an", "l"})
 _COMMON_PLACES = frozenset({"城市", "国家", "地区", "省份", "县城", "乡镇", "村庄"})
 _ONLY_HAN = re.compile(f"[{HAN}]+")
+_HAS_HAN = re.compile(f"[{HAN}]")
 
 
 def quotations(text: str) -> tuple[Span, ...]:
@@ -104,6 +105,8 @@ def _chinese(text: str) -> Iterator[Span]:
     """Runs of words that hold a name (person, place, organisation), joined with the nouns that
     follow: 北京 + 大学.
     """
+    if not _HAS_HAN.search(text):  # tagging is not free, and finds nothing then
+        return
     start = position = 0
     run, named = "", False
     for word, tag in [*rjieba.tag(text), ("", "x")]:

@@ -56,6 +56,8 @@ def folded(text: str) -> str:
     """The form in which texts are compared: NFKC, case folded, straight apostrophes, single
     spaces.
     """
+    if text.isascii() and text.isalnum():  # most words of a query; a fifth of the time
+        return text.lower()
     plain = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
     return " ".join(plain.split())
 
