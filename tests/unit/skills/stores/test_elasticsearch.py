@@ -13,13 +13,11 @@ from skills.stores.elasticsearch import ElasticsearchStore
 from skills.stores.elasticsearch_api import ElasticsearchApi, ElasticsearchConnection
 from skills.stores.elasticsearch_writer import ElasticsearchIndexWriter, WriterPlan
 from skills.stores.remote_versions import LEASE_S
-from tests.contract.store_contract import (
-    LIBRARY,
-    DictionaryContract,
-    KeywordStoreContract,
-    WritableStoreContract,
-)
+from tests.contract.store_contract import LIBRARY
+from tests.contract.store_dictionary_contract import DictionaryContract
 from tests.contract.store_passages import VECTORS, ids, indexed, passage, resources, words, write
+from tests.contract.store_search_contract import KeywordStoreContract
+from tests.contract.store_writing_contract import WritableStoreContract
 from tests.unit.skills.stores.elasticsearch_server import elasticsearch_server
 from tests.unit.skills.stores.misbehaving_server import misbehaving_server
 

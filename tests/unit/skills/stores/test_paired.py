@@ -15,12 +15,7 @@ from skills.errors import RequestInvalid, SkillError, SkillMisconfigured, SkillR
 from skills.resources import Component, Resources, ResourceSettings
 from skills.stores.paired import PairedStore
 from skills.types import OPERATOR, MissingReason
-from tests.contract.store_contract import (
-    LIBRARY,
-    KeywordStoreContract,
-    VectorWritingContract,
-    WritableStoreContract,
-)
+from tests.contract.store_contract import LIBRARY
 from tests.contract.store_passages import (
     FAST_DISK,
     VECTORS,
@@ -31,6 +26,8 @@ from tests.contract.store_passages import (
     words,
     write,
 )
+from tests.contract.store_search_contract import KeywordStoreContract
+from tests.contract.store_writing_contract import VectorWritingContract, WritableStoreContract
 from tests.unit.skills.stores.elasticsearch_server import elasticsearch_server
 
 STORES = "skills.stores"

@@ -12,11 +12,6 @@ from skills.resources import Component, Resources, ResourceSettings
 from skills.skill import SkillRequest
 from skills.stores.postgres import BusinessSearch, PostgresStore
 from tests.contract.skill_contract import RetrievingSkillContract
-from tests.contract.store_contract import (
-    VectorStoreContract,
-    VectorWritingContract,
-    WritableStoreContract,
-)
 from tests.contract.store_passages import (
     ENCODER,
     VECTORS,
@@ -27,6 +22,8 @@ from tests.contract.store_passages import (
     where,
     write,
 )
+from tests.contract.store_search_contract import VectorStoreContract
+from tests.contract.store_writing_contract import VectorWritingContract, WritableStoreContract
 
 
 class OnPostgres:

@@ -3,16 +3,15 @@ import tempfile
 from pathlib import Path
 
 from skills.stores.qdrant_edge import QdrantEdgeStore
-from tests.contract.store_contract import (
-    LIBRARY,
-    DictionaryContract,
-    KeywordStoreContract,
+from tests.contract.store_contract import LIBRARY
+from tests.contract.store_dictionary_contract import DictionaryContract
+from tests.contract.store_passages import FAST_DISK, ids, resources, words, write
+from tests.contract.store_search_contract import KeywordStoreContract, VectorStoreContract
+from tests.contract.store_writing_contract import (
     MultiVectorContract,
-    VectorStoreContract,
     VectorWritingContract,
     WritableStoreContract,
 )
-from tests.contract.store_passages import FAST_DISK, ids, resources, words, write
 
 
 class OnEdge:

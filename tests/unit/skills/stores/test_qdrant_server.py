@@ -13,16 +13,15 @@ from skills.stores.qdrant_api import QdrantApi, QdrantConnection
 from skills.stores.qdrant_server import QdrantServerStore
 from skills.stores.remote_versions import LEASE_S, RemoteVersions
 from skills.stores.server_making import ServerVersionInMaking, read_record
-from tests.contract.store_contract import (
-    LIBRARY,
-    DictionaryContract,
-    KeywordStoreContract,
+from tests.contract.store_contract import LIBRARY
+from tests.contract.store_dictionary_contract import DictionaryContract
+from tests.contract.store_passages import FAST_DISK, passage, resources, words, write
+from tests.contract.store_search_contract import KeywordStoreContract, VectorStoreContract
+from tests.contract.store_writing_contract import (
     MultiVectorContract,
-    VectorStoreContract,
     VectorWritingContract,
     WritableStoreContract,
 )
-from tests.contract.store_passages import FAST_DISK, passage, resources, words, write
 from tests.unit.skills.stores.misbehaving_server import misbehaving_server
 
 LIVE_URL = os.environ.get("TACTICIAN_TEST_QDRANT_URL", "")
