@@ -1,7 +1,13 @@
 """`/v1/experiments` and `/v1/policies`, and the commands that do the same."""
 
+import asyncio
 import hashlib
+import json
+import re
+import shutil
+from asyncio.subprocess import PIPE
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import httpx
 import pytest
@@ -234,3 +240,28 @@ def test_the_commands_do_the_same(config, version):
     assert "does not serve any more" in tactician("rollback", "trees", "--reason", "no")[0]
     assert "trees stopped at 10%: no" in tactician("show", "trees")[0]
     assert isinstance(tactician("stop")[1], Conflict)
+
+
+async def shown_by_the_console(http, *paths):
+    """What the console's page says after a press on Learning, run in node on these responses."""
+    responses = {path: (await http.get(path)).json() for path in paths}
+    script = re.search(r"<script>(.*)</script>", (await http.get("/console")).text, re.S)[1]
+    page = Path(__file__).with_name("console_in_node.js").read_text()
+    code = f'const R = {json.dumps(responses)};{page}{script};press("learning");'
+    node = await asyncio.create_subprocess_exec("node", "-", stdin=PIPE, stdout=PIPE, stderr=PIPE)
+    said, error = await node.communicate(code.encode())
+    assert 0 == node.returncode, error.decode()
+    return " ".join(said.decode().split())
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="the console's script needs node to run")
+async def test_the_console_shows_policies_experiments_and_drift(http, config, version):
+    paths = ["/v1/collections", "/v1/plans", "/v1/policies", EXPERIMENTS]
+    nothing = await shown_by_the_console(http, *paths)
+    assert "Serving: rules" in nothing
+    assert "no change was noticed" in nothing
+    started_long_ago(config, version)
+    requests_of(config, "trees", per_arm=120, slower_ms=100.0)
+    told = await shown_by_the_console(http, *paths, f"{EXPERIMENTS}/trees")
+    assert f"Experiment trees: running, stage 1 of 2, 50.0 % of the sessions get {version}" in told
+    assert "stop guardrail: p95" in told
