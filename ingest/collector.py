@@ -10,7 +10,7 @@ import pyarrow as pa
 from ingest.identity import document_id
 from ingest.ledger import Entry, Ledger
 from ingest.reading import path_of
-from ingest.rows import decode_passage, vectors_of
+from ingest.rows import decode_passage, tokens_of, vectors_of
 from ingest.spool import Key
 from ingest.types import DocumentState, Scope
 from skills.stores.store import IndexedPassage, IndexWriter
@@ -92,11 +92,12 @@ class Collector:
         self.tally.busy_s["write"] += time.perf_counter() - started
 
     def _write(self, table: pa.Table, rows: list[dict[str, Any]], wanted: list[int]) -> None:
-        vectors = vectors_of(table)
+        vectors, tokens = vectors_of(table), tokens_of(table)
         passages = [
             IndexedPassage(
                 decode_passage(rows[at]["passage"]),
-                {name: values[at] for name, values in vectors.items()},
+                {name: values[at] for name, values in vectors.items()}
+                | {name: values[at] for name, values in tokens.items()},
                 rows[at]["content_hash"],
             )
             for at in wanted

@@ -36,6 +36,8 @@ class Job:
     resources: ResourceSettings
     encoders: Mapping[str, str]
     """Vector name to encoder name; empty for a dry run."""
+    token_encoders: Mapping[str, str]
+    """The same for vectors of every token."""
 
     @property
     def num_bytes(self) -> int:
@@ -63,7 +65,7 @@ def run_inline(job: Job, resources: Resources) -> Iterator[pa.Table]:
     caller that writes work at the same time; at most `_WAITING` tables wait between them.
     """
     parse = IsolatedStage(job.documents, job.known, job.limits)
-    embed = EmbedStage({name: resources.encoder(e) for name, e in job.encoders.items()})
+    embed = EmbedStage.build(resources, job.encoders, job.token_encoders)
     threads = os.cpu_count() or 1
     with ThreadPoolExecutor(threads, "embed") as pool, closing(parse):
         waiting: deque[Future[pa.Table]] = deque()

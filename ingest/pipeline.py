@@ -48,9 +48,10 @@ class ParseActor:
 class EmbedActor:
     """Adapter of `EmbedStage`."""
 
-    def __init__(self, resources: ResourceSettings, encoders: dict[str, str]) -> None:
-        built = Resources(resources)
-        self._stage = EmbedStage({name: built.encoder(e) for name, e in encoders.items()})
+    def __init__(
+        self, resources: ResourceSettings, encoders: dict[str, str], token_encoders: dict[str, str]
+    ) -> None:
+        self._stage = EmbedStage.build(Resources(resources), encoders, token_encoders)
 
     def __call__(self, batch: pa.Table) -> pa.Table:
         """The rows with vectors."""
@@ -94,12 +95,12 @@ def _stream(job: Job) -> Iterator[pa.Table]:
         num_cpus=_PARSE_CPUS,
         compute=ray.data.ActorPoolStrategy(size=max(1, cores // _CORES_PER_PARSER)),
     )
-    if job.encoders:
+    if job.encoders or job.token_encoders:
         rows = rows.map_batches(
             EmbedActor,
             batch_size=_EMBED_ROWS,
             batch_format="pyarrow",
-            fn_constructor_args=(job.resources, dict(job.encoders)),
+            fn_constructor_args=(job.resources, dict(job.encoders), dict(job.token_encoders)),
             num_cpus=_EMBED_CPUS,
             compute=ray.data.ActorPoolStrategy(size=cores),
         )

@@ -25,6 +25,8 @@ class IngestRequest:
     limits: ParserLimits = field(default_factory=ParserLimits)
     encoders: Mapping[str, str] = field(default_factory=lambda: {"dense": "default"})
     """Vector name to the name of the encoder that makes it."""
+    token_encoders: Mapping[str, str] = field(default_factory=dict)
+    """The same for vectors of every token, which late interaction compares."""
     stores: tuple[str, ...] = ("default",)
     """Names of the stores that are written, see `ingest.sinks`: the first one says which version is
     current, and a version is current only when all have it."""

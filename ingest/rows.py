@@ -4,7 +4,7 @@ Every document has one row of its own, and one row a passage. Embedding adds one
 for each vector name.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ SCHEMA = pa.schema(
 """`passage` and `embedded_text` are null in a document's own row. `spent_s` is the time that this
 row cost: parsing in a document's row, embedding in a passage's."""
 VECTOR_PREFIX = "vector:"
+TOKENS_PREFIX = "tokens:"
 
 
 def table_of(outcomes: Iterable[tuple[DocumentOutcome, float]]) -> pa.Table:
@@ -60,6 +61,32 @@ def with_vectors(table: pa.Table, vectors: Mapping[str, NDArray[np.float32]]) ->
         )
         table = table.append_column(VECTOR_PREFIX + name, column)
     return table
+
+
+def with_tokens(table: pa.Table, tokens: Mapping[str, Sequence[NDArray[np.float32]]]) -> pa.Table:
+    """Add columns of token vectors; each has one `(tokens, dim)` float32 array a row. They are kept
+    in half precision, as stores keep them.
+    """
+    for name, values in tokens.items():
+        offsets = np.concatenate([[0], np.cumsum([len(rows) for rows in values])])
+        flat = np.concatenate(values).astype(np.float16)
+        rows = pa.FixedSizeListArray.from_arrays(pa.array(flat.reshape(-1)), flat.shape[1])
+        column = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), rows)
+        table = table.append_column(TOKENS_PREFIX + name, column)
+    return table
+
+
+def tokens_of(table: pa.Table) -> dict[str, list[NDArray[np.float32]]]:
+    """The columns of token vectors, one `(tokens, dim)` float32 array a row."""
+    found: dict[str, list[NDArray[np.float32]]] = {}
+    for name in table.column_names:
+        if name.startswith(TOKENS_PREFIX):
+            column = table.column(name).combine_chunks()
+            dim = column.type.value_type.list_size
+            flat = column.flatten().flatten().to_numpy(zero_copy_only=False).astype(np.float32)
+            offsets = np.cumsum([0, *column.value_lengths().to_pylist()])
+            found[name.removeprefix(TOKENS_PREFIX)] = np.split(flat.reshape(-1, dim), offsets[1:-1])
+    return found
 
 
 def vectors_of(table: pa.Table) -> dict[str, NDArray[np.float32]]:

@@ -84,16 +84,25 @@ def _writer(request: IngestRequest, resources: Resources) -> IndexWriter:
         name: (resources.encoder(e).id, resources.encoder(e).dim)
         for name, e in request.encoders.items()
     }
-    return open_writer(resources, request.stores, request.collection, vectors)
+    tokens = {name: resources.token_encoder(e) for name, e in request.token_encoders.items()}
+    if both := vectors.keys() & tokens.keys():
+        raise IngestRejected("token_encoders", f"{sorted(both)} are vector names of `encoders` too")
+    vectors |= {name: (encoder.token_id, encoder.token_dim) for name, encoder in tokens.items()}
+    return open_writer(resources, request.stores, request.collection, vectors, tuple(tokens))
 
 
 def _settings(request: IngestRequest) -> str:
-    return digest(request.documents.fingerprint, *sorted(request.encoders), size=8)
+    names = sorted([*request.encoders, *request.token_encoders])
+    return digest(request.documents.fingerprint, *names, size=8)
 
 
 def _space(request: IngestRequest, resources: Resources) -> str:
     """What embedded rows depend on."""
     encoders = [f"{name}={resources.encoder(e).id}" for name, e in request.encoders.items()]
+    encoders += [
+        f"{name}={resources.token_encoder(e).token_id}"
+        for name, e in request.token_encoders.items()
+    ]
     return digest(_settings(request), *sorted(encoders), size=8)
 
 
@@ -155,6 +164,7 @@ class _Run:
             known=known,
             resources=self._resources.settings,
             encoders={} if request.dry_run else request.encoders,
+            token_encoders={} if request.dry_run else request.token_encoders,
         )
         executed, tables = self._execute(job)
         for table in tables:

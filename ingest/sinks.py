@@ -39,9 +39,20 @@ class FollowingStore(Protocol):
 
 
 def open_writer(
-    resources: Resources, names: Sequence[str], collection: str, vectors: Vectors
+    resources: Resources,
+    names: Sequence[str],
+    collection: str,
+    vectors: Vectors,
+    multi: Collection[str] = (),
 ) -> IndexWriter:
     """Open a new version of a collection in every store of these names.
+
+    Args:
+        resources: the stores.
+        names: of the stores; the first one leads.
+        collection: its name.
+        vectors: every vector name.
+        multi: names of those that hold a vector of every token.
 
     Raises:
         IngestRejected: no store is named, or one that cannot lead, or cannot follow.
@@ -55,7 +66,7 @@ def open_writer(
     for name in names[1:]:
         if not hasattr(resources.store(name), "follower"):
             raise IngestRejected("stores", f"{name!r} cannot follow the versions of {names[0]!r}")
-    writer = cast("WritableStore", first).writer(collection, vectors)
+    writer = cast("WritableStore", first).writer(collection, vectors, multi)
     if len(names) == 1:
         return writer
     with ExitStack() as opened:
@@ -67,7 +78,7 @@ def open_writer(
         writers = {names[0]: leader}
         for name in names[1:]:
             store = cast("FollowingStore", resources.store(name))
-            writers[name] = store.follower(collection, vectors, (), followed)
+            writers[name] = store.follower(collection, vectors, multi, followed)
             opened.callback(writers[name].abort)
         opened.pop_all()
         return Sinks(writers)

@@ -124,6 +124,9 @@ class IngestSettings(_Settings):
     only when all have it."""
     encoders: dict[str, str] = Field(default_factory=lambda: {"dense": "default"})
     """Vector name to the name of the encoder that makes it; all in one pass."""
+    token_encoders: dict[str, str] = Field(default_factory=dict)
+    """The same for vectors of every token: `{late: default}` takes late interaction the time of
+    encoding its candidates, for 768 bytes a token (384 dimensions)."""
 
 
 class TacticianConfig(_Settings):

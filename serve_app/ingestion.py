@@ -35,6 +35,7 @@ def ingest_request(
         config.resources,
         documents=DocumentSettings(enrichment=enrichment),
         encoders=config.ingest.encoders,
+        token_encoders=config.ingest.token_encoders,
         stores=config.ingest.stores,
         dry_run=dry_run,
     )

@@ -36,6 +36,7 @@ class Bench:
                 stores={"default": Component(class_path=f"{HERE}.InMemoryStore")},
                 encoders={
                     "default": Component(class_path=f"{HERE}.FakeEncoder"),
+                    "tokens": Component(class_path=f"{HERE}.FakeTokenEncoder"),
                     "other": Component(class_path=f"{HERE}.FakeEncoder", init_params={"dim": 4}),
                 },
             )

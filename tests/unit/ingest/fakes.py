@@ -28,6 +28,19 @@ class FakeEncoder:
         return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
 
 
+class FakeTokenEncoder(FakeEncoder):
+    """A vector for every word."""
+
+    token_id = "words"
+
+    @property
+    def token_dim(self):
+        return self.dim
+
+    def encode_tokens(self, texts, role):
+        return [self.encode(text.split(), role) for text in texts]
+
+
 class InMemoryStore:
     """Versions of collections as dicts from passage id to `IndexedPassage`."""
 
@@ -38,7 +51,7 @@ class InMemoryStore:
         self.current = {}
         self.number = {}
 
-    def writer(self, collection, vectors):
+    def writer(self, collection, vectors, multi=()):
         return InMemoryWriter(self, collection)
 
     def passages(self, collection):

@@ -23,18 +23,21 @@ def corpus(bench):
     return bench
 
 
+def written(corpus):
+    return {
+        i: (p.content_hash, {name: vectors.tolist() for name, vectors in p.vectors.items()})
+        for i, p in corpus.store.indexed("c").items()
+    }
+
+
 def test_ray_indexes_what_the_process_itself_would(corpus):
-    by_process = corpus.run(execution="inline")
-    expected = {
-        i: (p.content_hash, p.vectors["dense"].tolist())
-        for i, p in corpus.store.indexed("c").items()
-    }
+    late = {"late": "tokens"}
+    by_process = corpus.run(execution="inline", token_encoders=late)
+    expected = written(corpus)
     corpus.store.current.clear()
-    by_ray = corpus.run(execution="ray", retry_failed=True)
-    found = {
-        i: (p.content_hash, p.vectors["dense"].tolist())
-        for i, p in corpus.store.indexed("c").items()
-    }
+    by_ray = corpus.run(execution="ray", retry_failed=True, token_encoders=late)
+    found = written(corpus)
+    assert {"dense", "late"} == set(next(iter(found.values()))[1])
     assert ("inline", "ray") == (by_process.execution, by_ray.execution)
     assert (by_process.added, by_process.failed) == (by_ray.added, by_ray.failed)
     assert expected == found

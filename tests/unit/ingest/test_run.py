@@ -9,6 +9,7 @@ from ingest.ledger import Entry
 from ingest.plan import is_settled
 from ingest.types import DocumentState
 from skills.encoders.passage_text import embedded_text
+from skills.errors import SkillMisconfigured
 
 
 def line(identity, text="Some text.", **metadata):
@@ -209,6 +210,26 @@ def test_two_encoders_embed_in_one_pass(bench):
             [embedded_text(indexed.passage)], "passage"
         )
         assert indexed.vectors[name] == pytest.approx(expected, abs=1e-6)
+
+
+def test_vectors_of_tokens_belong_to_their_passages(bench):
+    texts = ["one", "two of them", "...", "four words there are"]
+    bench.write("p.jsonl", "".join(line(str(i), text) for i, text in enumerate(texts)))
+    bench.run(token_encoders={"late": "tokens"})
+    encoder = bench.resources.token_encoder("tokens")
+    assert len(texts) == len(bench.store.indexed("c"))
+    for indexed in bench.store.indexed("c").values():
+        [expected] = encoder.encode_tokens([embedded_text(indexed.passage)], "passage")
+        assert indexed.vectors["late"] == pytest.approx(expected, abs=1e-3)
+        assert (8,) == indexed.vectors["dense"].shape
+
+
+def test_an_encoder_without_vectors_of_tokens_and_a_name_taken_twice_are_refused(bench):
+    bench.write("a.txt", "Text.")
+    with pytest.raises(SkillMisconfigured, match="other"):
+        bench.run(token_encoders={"late": "other"})
+    with pytest.raises(IngestRejected, match="dense"):
+        bench.run(token_encoders={"dense": "tokens"})
 
 
 def test_progress_ends_with_everything_done(bench):
