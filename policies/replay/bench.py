@@ -169,11 +169,13 @@ def _priced(matrix: ReplayMatrix, settings: BenchSettings) -> Iterator[Priced]:
 
 def _online(matrix: ReplayMatrix, rules: Rules, settings: BenchSettings) -> Iterator[OnlineResult]:
     plain = StreamSettings(num_requests=settings.num_requests)
+    wrong = plain.model_copy(update={"wrong_share": 0.3})
     for name, traffic, rule in (
         ("clean", plain, Rule.THOMPSON),
         ("clean, pessimistic", plain, Rule.PESSIMISTIC),
         ("10 % wrong", plain.model_copy(update={"wrong_share": 0.1}), Rule.THOMPSON),
-        ("30 % wrong", plain.model_copy(update={"wrong_share": 0.3}), Rule.THOMPSON),
+        ("30 % wrong", wrong, Rule.THOMPSON),
+        ("30 % wrong, pessimistic", wrong, Rule.PESSIMISTIC),
         ("5 % feedback", plain.model_copy(update={"feedback_share": 0.05}), Rule.THOMPSON),
     ):
         reference = _known(rules.default, matrix)
