@@ -45,6 +45,7 @@ _SCHEMA: Mapping[FieldKind, PayloadSchemaType] = {
     "bool": PayloadSchemaType.Keyword,
 }
 
+_GRAPH = HnswIndexConfig(m=16, ef_construct=100, full_scan_threshold=10_000)
 _NO_GRAPH = HnswIndexConfig(m=0, ef_construct=100, full_scan_threshold=10_000)
 """For multi-vectors: they refine candidates, which are compared one by one."""
 
@@ -158,6 +159,10 @@ class EdgeVersionInMaking:
     def index(self, kinds: Mapping[str, FieldKind]) -> None:
         """Make filters by these payload keys fast."""
         shard = self._shard()
+        if self._pin is None:
+            # What was written is in memory, to be written on, and so would its indexes be: on disk
+            # first, 20,000 passages take 38 MB less.
+            shard.optimize()
         there = shard.info().payload_schema
         for key, kind in kinds.items():
             if key not in there:
@@ -165,7 +170,7 @@ class EdgeVersionInMaking:
 
     def publish(self, record: VersionRecord) -> None:
         """Make the version durable, then current, and remove those that nobody uses."""
-        shard = self._shard()
+        shard = self._with_graph()
         shard.optimize()
         shard.flush()
         shard.close()
@@ -188,6 +193,21 @@ class EdgeVersionInMaking:
             self._directory.sweep(self._kept)
         self._held = None
 
+    def _with_graph(self) -> EdgeShard:
+        """The shard of the new version, allowed to build the vector graph, now that it has indexes.
+
+        The graph links passages that share a value of an indexed field. When it was built before
+        them, a filter that left 20 % of 50,000 passages found 0.85 of the nearest ten, not all.
+        """
+        shard = self._shard()
+        if self._pin is None:
+            shard.flush()
+            shard.close()
+            place = self._directory.making(self._version) / SHARD
+            config = _config(self._spaces, self._index_from, _GRAPH)
+            shard = self._own = EdgeShard.load(str(place), config)
+        return shard
+
     def _shard(self) -> EdgeShard:
         """The shard of the new version, made when first asked for."""
         if self._own is None:
@@ -197,7 +217,8 @@ class EdgeVersionInMaking:
                 self._own = EdgeShard.load(str(place))
             else:
                 place.mkdir(parents=True)
-                self._own = EdgeShard.create(str(place), _config(self._spaces, self._index_from))
+                config = _config(self._spaces, self._index_from, _NO_GRAPH)
+                self._own = EdgeShard.create(str(place), config)
                 by_document = UpdateOperation.create_field_index(
                     DOCUMENT, PayloadSchemaType.Keyword
                 )
@@ -205,10 +226,12 @@ class EdgeVersionInMaking:
         return self._own
 
 
-def _config(spaces: Mapping[str, VectorSpace], index_from: int) -> EdgeConfig:
+def _config(
+    spaces: Mapping[str, VectorSpace], index_from: int, graph: HnswIndexConfig
+) -> EdgeConfig:
     largest = max((space.dim for space in spaces.values() if not space.multi), default=1)
     return EdgeConfig(
-        vectors={name: _vector_params(space) for name, space in spaces.items()},
+        vectors={name: _vector_params(space, graph) for name, space in spaces.items()},
         sparse_vectors={SPARSE: EdgeSparseVectorParams(modifier=Modifier.Idf)},
         optimizers=EdgeOptimizersConfig(
             indexing_threshold=max(1, index_from * largest * 4 // 1024)
@@ -217,9 +240,9 @@ def _config(spaces: Mapping[str, VectorSpace], index_from: int) -> EdgeConfig:
     )
 
 
-def _vector_params(space: VectorSpace) -> EdgeVectorParams:
+def _vector_params(space: VectorSpace, graph: HnswIndexConfig) -> EdgeVectorParams:
     if not space.multi:
-        return EdgeVectorParams(size=space.dim, distance=Distance.Cosine)
+        return EdgeVectorParams(size=space.dim, distance=Distance.Cosine, hnsw_config=graph)
     return EdgeVectorParams(
         size=space.dim,
         distance=Distance.Cosine,
