@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from statistics import median
 from typing import Generic, Protocol, TypeVar
 
 from serve_app import telemetry
@@ -25,11 +26,6 @@ from skills.errors import SkillError, SkillFailed, SkillRejected, SkillTimeout
 from skills.types import pickle_by_fields
 
 log = logging.getLogger(__name__)
-
-HURRY_MS = 50.0
-"""A request that was given less time than this tells nothing about the part when it is late. Nor
-does one that was in time but took more than half of its own: then the part is as busy as it should
-be."""
 
 RequestT = TypeVar("RequestT")
 ResultT = TypeVar("ResultT")
@@ -196,12 +192,13 @@ class CoalescedTarget(Generic[RequestT, ResultT]):
     ) -> None:
         self._flights.discard(flight)
         now_s = self._last_landed_s = asyncio.get_running_loop().time()
-        took_ms = (now_s - left_at_s) * 1000
-        slack_ms = min(w.deadline.remaining_ms() for w in batch)
-        late = slack_ms <= 0
-        says_something = took_ms >= HURRY_MS if late else took_ms < slack_ms
         self._limit.landed(
-            len(batch), late=late if says_something else None, left_at_s=left_at_s, now_s=now_s
+            len(batch),
+            left_at_s=left_at_s,
+            now_s=now_s,
+            # Of most of them: a caller in a hurry must not slow down the others.
+            slack_s=median(waiting.deadline.remaining_ms() for waiting in batch) / 1000,
+            worked=not flight.cancelled(),
         )
         if self._waiting:
             self._launch()
