@@ -126,7 +126,8 @@ class ExperimentDesk:
 
         Raises:
             NotFound: there is none of that name.
-            Conflict: what it tried does not serve.
+            Conflict: what it tried does not serve, or still does since another promotion came in
+                between and was taken back in its place.
         """
         experiment = self.named(name)
         if experiment.status == "running":
@@ -134,7 +135,8 @@ class ExperimentDesk:
         registry = policy_registry(self._config)
         if experiment.status != "finished" or registry.index().current != experiment.treatment:
             raise Conflict("name", f"{experiment.treatment} of {name} does not serve")
-        registry.rollback(f"experiment {name}: {reason}")
+        if registry.rollback(f"experiment {name}: {reason}").current == experiment.treatment:
+            raise Conflict("name", f"{experiment.treatment} of {name} still serves; try again")
         return experiment
 
 

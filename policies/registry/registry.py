@@ -151,6 +151,8 @@ class PolicyRegistry:
     def promote(self, version: str, reason: str = "") -> Index:
         """Let a version serve; it is loaded first, so what cannot be read cannot be promoted.
 
+        Nothing changes when it serves already: a caller may try again, and one rollback undoes it.
+
         Raises:
             PolicyInvalid: no such version, or it cannot be read.
         """
@@ -170,6 +172,8 @@ class PolicyRegistry:
     def _serve(self, choose: Callable[[Index], str | None], action: Action, reason: str) -> Index:
         def change(index: Index) -> Index:
             version = choose(index)
+            if action is Action.PROMOTE and version == index.current:
+                return index
             event = Event(
                 at=self._now(),
                 action=action,
@@ -213,6 +217,8 @@ def _before(index: Index) -> str | None:
     """What served before the promotion that made the current version serve."""
     standing: list[Event] = []
     for event in index.events:
+        if event.version == event.previous:  # earlier releases recorded these
+            continue
         if event.action is Action.PROMOTE:
             standing.append(event)
         elif event.action is Action.ROLLBACK and standing:

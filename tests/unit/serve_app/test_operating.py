@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from policies.experience.record import Signal, SignalKind
 from policies.experience.store import ExperienceStore
 from policies.experiments.serving import ARM, EXPERIMENT
+from policies.registry.registry import PolicyRegistry
 from serve_app.api.app import build_api
 from serve_app.cli.main import app
 from serve_app.errors import Conflict
@@ -130,6 +131,19 @@ async def test_a_finished_experiment_can_be_rolled_back(http, config, version):
     assert "regret" in registry.index().events[-1].reason
     again = await http.post(f"{EXPERIMENTS}/trees/rollback")
     assert (409, "conflict") == (again.status_code, again.json()["code"])
+
+
+async def test_a_rollback_that_took_back_another_promotion_is_a_conflict(
+    http, config, version, monkeypatch
+):
+    begun = started_long_ago(config, version)
+    experiments, registry = experiments_of(config), policy_registry(config)
+    experiments.replace(begun, begun.ended("finished", datetime.now(UTC), "the last stage held"))
+    registry.promote(version, "experiment trees")
+    monkeypatch.setattr(PolicyRegistry, "rollback", lambda self, reason: self.index())
+    answer = await http.post(f"{EXPERIMENTS}/trees/rollback")
+    assert (409, "conflict") == (answer.status_code, answer.json()["code"])
+    assert "still serves" in answer.text
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,24 @@ def test_promotes_and_rolls_back_one_step_at_a_time(published):
     ] == actions
 
 
+def test_promoting_what_serves_already_changes_nothing(published):
+    registry, first, _ = published
+    before = registry.promote(first)
+    assert before == registry.promote(first, "tried again") == registry.index()
+    assert registry.rollback().current is None
+
+
+def test_promotions_that_changed_nothing_in_an_older_history_are_not_rolled_back(
+    published, tmp_path
+):
+    registry, first, _ = published
+    index = registry.promote(first)
+    twice = index.events[-1].model_copy(update={"previous": first})
+    older = index.model_copy(update={"events": (*index.events, twice)})
+    (tmp_path / INDEX).write_text(older.model_dump_json())
+    assert registry.rollback().current is None
+
+
 def test_the_beginning_of_a_version_is_enough_when_it_is_one_only(published):
     registry, first, _ = published
     assert first == registry.promote(first[:6]).current
@@ -141,12 +159,15 @@ def test_an_index_of_another_release_is_refused(published, tmp_path):
 
 def test_writers_at_the_same_time_lose_nothing(published):
     registry, first, second = published
+    for version in [first, second] * 8:
+        registry.promote(version)
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(registry.promote, [first, second] * 8))
-    promotions = [e for e in registry.index().events if e.action is Action.PROMOTE]
-    assert 16 == len(promotions)
+        list(pool.map(registry.rollback, ["back"] * 16))
+    events = registry.index().events[2:]
+    assert 32 == len(events)
     # Each says what served before it: the chain has no gap.
-    assert [None, *(e.version for e in promotions[:-1])] == [e.previous for e in promotions]
+    assert [None, *(e.version for e in events[:-1])] == [e.previous for e in events]
+    assert registry.index().current is None
 
 
 class TestSwitch:
