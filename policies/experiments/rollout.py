@@ -56,7 +56,7 @@ class RolloutSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     stages: tuple[float, ...] = Field(default=(0.1, 0.5, 1.0), min_length=1, max_length=20)
-    """Shares of the treatment, rising."""
+    """Shares of the treatment, rising; the first leaves a control arm to compare with."""
     min_units: int = Field(default=200, ge=50)
     """Units with a reward in each arm before a stage may be left upwards."""
     tolerated_loss: float = Field(default=0.01, ge=0)
@@ -72,6 +72,8 @@ class RolloutSettings(BaseModel):
     def _rise(cls, stages: tuple[float, ...]) -> tuple[float, ...]:
         if not all(0 < share <= 1 for share in stages) or list(stages) != sorted(set(stages)):
             raise ValueError("shares must rise, above 0 and at most 1")
+        if stages[0] == 1:
+            raise ValueError("the first share must be below 1, or there is nothing to compare with")
         return stages
 
 

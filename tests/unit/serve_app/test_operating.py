@@ -153,6 +153,7 @@ async def test_a_rollback_that_took_back_another_promotion_is_a_conflict(
         ({"version": ""}, 422, "version"),
         ({"stages": [0.5, 0.1]}, 422, "stages"),
         ({"stages": []}, 422, "stages"),
+        ({"stages": [1]}, 422, "stages"),
         ({"stages": [0.5, 2]}, 422, "stages.1"),
         ({"unit": "house"}, 422, "unit"),
         ({"min_units": 3}, 422, "min_units"),

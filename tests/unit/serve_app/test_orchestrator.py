@@ -103,7 +103,7 @@ def test_an_experiment_is_started_looked_at_and_stopped(config):
     assert "trees stopped at 20%: enough" in tactician("status")
 
 
-@pytest.mark.parametrize("stages", ["0.5,0.1", "0,1", "a", "0.5,2"])
+@pytest.mark.parametrize("stages", ["0.5,0.1", "0,1", "a", "0.5,2", "1"])
 def test_stages_that_do_not_rise_are_refused(config, stages):
     policy, card = trained()
     version = policy_registry(config).publish(policy, card).version
@@ -116,7 +116,7 @@ async def test_the_orchestrator_serves_a_running_experiment(config, eager):
     policy, card = trained()
     plans = ("stub_hybrid", *World(1, seed=1).requests[0].plans)
     version = policy_registry(config).publish(policy, card).version
-    arguments = ["experiment", "start", version, "--stages", "1", "--unit", "request"]
+    arguments = ["experiment", "start", version, "--stages", "0.999999,1", "--unit", "request"]
     CliRunner().invoke(app, ["--home", str(config.home), *arguments])
     part = OrchestratorPart.build(config)
     assert version == await versions(part, plans, "")
