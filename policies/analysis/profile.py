@@ -21,20 +21,24 @@ class Profiles:
 
     def __init__(self) -> None:
         self._means: dict[str, dict[str, float]] = {}
-        self._counts: dict[str, int] = {}
+        self._counts: dict[str, dict[str, int]] = {}
+        """Looks that had the feature: a skill that is added later starts at none."""
 
     def observe(self, collection: str, signals: Mapping[str, float]) -> None:
         """Take one look's probe features into the collection's means."""
-        count = self._counts[collection] = min(self._counts.get(collection, 0) + 1, _MEMORY)
+        counts = self._counts.setdefault(collection, {})
         means = self._means.setdefault(collection, {})
         for name, value in signals.items():
             if name.startswith("probe.") and name.rpartition(".")[2] in OBSERVED:
+                counts[name] = min(counts.get(name, 0) + 1, _MEMORY)
                 before = means.get(name, value)
-                means[name] = before + (value - before) / count
+                means[name] = before + (value - before) / counts[name]
 
     def signals(self, collection: str) -> dict[str, float]:
-        """The means, under `profile.` and the feature's name; nothing until there are enough."""
-        if self._counts.get(collection, 0) < _FEWEST:
-            return {}
-        means = self._means[collection]
-        return {PREFIX + name.removeprefix("probe."): value for name, value in means.items()}
+        """The means of features that were seen often enough, under `profile.` and their name."""
+        means = self._means.get(collection, {})
+        return {
+            PREFIX + name.removeprefix("probe."): means[name]
+            for name, count in self._counts.get(collection, {}).items()
+            if count >= _FEWEST
+        }
