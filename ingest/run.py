@@ -17,6 +17,7 @@ from ingest.known import KnownDocuments
 from ingest.ledger import Ledger, Readers
 from ingest.plan import Plan, is_settled, plan
 from ingest.request import IngestRequest, IngestSummary, OnProgress, Progress
+from ingest.rows import TOKENS_PREFIX
 from ingest.sinks import open_writer
 from ingest.sources.opening import check_source, open_source
 from ingest.spool import Spool
@@ -92,7 +93,8 @@ def _writer(request: IngestRequest, resources: Resources) -> IndexWriter:
 
 
 def _settings(request: IngestRequest) -> str:
-    names = sorted([*request.encoders, *request.token_encoders])
+    tokens = [TOKENS_PREFIX + name for name in request.token_encoders]
+    names = sorted([*request.encoders, *tokens])
     return digest(request.documents.fingerprint, *names, size=8)
 
 

@@ -224,6 +224,16 @@ def test_vectors_of_tokens_belong_to_their_passages(bench):
         assert (8,) == indexed.vectors["dense"].shape
 
 
+def test_files_are_read_again_when_a_name_turns_to_vectors_of_tokens(bench):
+    path = bench.write("a.txt", "two words")
+    os.utime(path, (1_000_000_000, 1_000_000_000))
+    bench.run(encoders={"late": "tokens"})
+    assert "none" == bench.run(encoders={"late": "tokens"}).execution
+    late = {"encoders": {}, "token_encoders": {"late": "tokens"}}
+    assert "inline" == bench.run(**late).execution
+    assert "none" == bench.run(**late).execution
+
+
 def test_an_encoder_without_vectors_of_tokens_and_a_name_taken_twice_are_refused(bench):
     bench.write("a.txt", "Text.")
     with pytest.raises(SkillMisconfigured, match="other"):
