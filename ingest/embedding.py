@@ -59,7 +59,8 @@ class EmbedStage:
             spent[order] += (time.perf_counter() - started) / len(order)
         column = table.column_names.index("spent_s")
         table = table.set_column(column, "spent_s", pa.array(spent))
-        return with_tokens(with_vectors(table, vectors), tokens)
+        dims = {n: e.token_dim for n, e in self._token_encoders.items()}
+        return with_tokens(with_vectors(table, vectors), tokens, dims)
 
 
 def _vectors(

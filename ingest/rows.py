@@ -63,14 +63,19 @@ def with_vectors(table: pa.Table, vectors: Mapping[str, NDArray[np.float32]]) ->
     return table
 
 
-def with_tokens(table: pa.Table, tokens: Mapping[str, Sequence[NDArray[np.float32]]]) -> pa.Table:
+def with_tokens(
+    table: pa.Table,
+    tokens: Mapping[str, Sequence[NDArray[np.float32]]],
+    dims: Mapping[str, int],
+) -> pa.Table:
     """Add columns of token vectors; each has one `(tokens, dim)` float32 array a row. They are kept
-    in half precision, as stores keep them.
+    in half precision, as stores keep them. `dims` is what a table without rows cannot tell.
     """
     for name, values in tokens.items():
         offsets = np.concatenate([[0], np.cumsum([len(rows) for rows in values])])
-        flat = np.concatenate(values).astype(np.float16)
-        rows = pa.FixedSizeListArray.from_arrays(pa.array(flat.reshape(-1)), flat.shape[1])
+        none = np.zeros((0, dims[name]), np.float32)
+        flat = np.concatenate([none, *values]).astype(np.float16)
+        rows = pa.FixedSizeListArray.from_arrays(pa.array(flat.reshape(-1)), dims[name])
         column = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), rows)
         table = table.append_column(TOKENS_PREFIX + name, column)
     return table
@@ -85,7 +90,8 @@ def tokens_of(table: pa.Table) -> dict[str, list[NDArray[np.float32]]]:
             dim = column.type.value_type.list_size
             flat = column.flatten().flatten().to_numpy(zero_copy_only=False).astype(np.float32)
             offsets = np.cumsum([0, *column.value_lengths().to_pylist()])
-            found[name.removeprefix(TOKENS_PREFIX)] = np.split(flat.reshape(-1, dim), offsets[1:-1])
+            rows = np.split(flat.reshape(-1, dim), offsets[1:])[: table.num_rows]
+            found[name.removeprefix(TOKENS_PREFIX)] = rows
     return found
 
 
@@ -96,7 +102,8 @@ def vectors_of(table: pa.Table) -> dict[str, NDArray[np.float32]]:
         if name.startswith(VECTOR_PREFIX):
             column = table.column(name).combine_chunks()
             flat = column.flatten().to_numpy(zero_copy_only=False)
-            found[name.removeprefix(VECTOR_PREFIX)] = flat.reshape(table.num_rows, -1)
+            dim = column.type.list_size
+            found[name.removeprefix(VECTOR_PREFIX)] = flat.reshape(table.num_rows, dim)
     return found
 
 
