@@ -74,3 +74,9 @@ def bench(tmp_path, monkeypatch):
     the manifest tests and those of the command line run with it."""
     monkeypatch.setattr(ingest.job, "IsolatedStage", StageHere)
     return Bench(tmp_path)
+
+
+@pytest.fixture
+def isolated_bench(tmp_path):
+    """Parses in a child, as it is done outside of tests."""
+    return Bench(tmp_path)

@@ -90,6 +90,24 @@ def test_a_broken_document_becomes_a_dead_letter_and_stops_nothing(bench):
     assert ["Fine."] == bench.texts()
 
 
+def test_formats_and_broken_documents_go_through_the_parser_of_its_own_process(isolated_bench):
+    bench = isolated_bench
+    bench.write("a.md", "# A\n\nMarked.")
+    bench.write("b.txt", "Plain.")
+    bench.write("c.html", "<html><body><p>Tagged.</p></body></html>")
+    bench.write("d.jsonl", line("x", "Lined.") + '{"_id": "y", "text": 5}\n')
+    bench.write("e.py", "def coded():\n    return 1\n")
+    bench.write("broken.pdf", b"%PDF-1.4 nothing that follows makes sense")
+    bench.write("broken.docx", b"PK\x03\x04 nothing")
+    first = bench.run()
+    assert (5, 0, 0, 0, 3) == counts(first)
+    letters = {letter.uri.rpartition("/")[2] for letter in read_dead_letters(first.dead_letters)}
+    assert {"d.jsonl", "broken.pdf", "broken.docx"} == letters
+    told = " ".join(bench.texts())
+    assert all(w in told for w in ("Marked.", "Plain.", "Tagged.", "Lined.", "def coded"))
+    assert (0, 0, 5, 0, 3) == counts(bench.run())
+
+
 def test_a_document_that_breaks_keeps_its_last_good_version(bench):
     bench.write("a.html", "<html><body><p>Good.</p></body></html>")
     bench.run()
