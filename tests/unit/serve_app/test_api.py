@@ -1,9 +1,11 @@
+import asyncio
 import json
 from dataclasses import replace
 
 import httpx
 import pytest
 
+from policies.experience.store import ExperienceStore
 from policies.plan import Plan
 from serve_app.api.app import build_api
 from serve_app.config import load_config
@@ -11,6 +13,7 @@ from serve_app.graph import local_gateway
 from skills.resources import Resources
 from skills.stores.store import IndexedPassage
 from skills.types import Passage, PassageMetadata
+from tests.unit.policies.experience.records import record
 
 QUERY = {"query": "what does the thing cost", "collection": "stub"}
 
@@ -49,6 +52,18 @@ async def test_a_request_can_be_explained_right_after_it(http):
     assert record["execution"]["stages"][0]["calls"]
     assert record["user_digest"]
     assert "u-4711" not in str(body)
+
+
+async def test_a_record_that_another_gateway_hands_over_is_waited_for(http, config, monkeypatch):
+    monkeypatch.setattr("serve_app.api.history.FIND_FOR_S", 5.0)
+    asked = asyncio.create_task(http.get(f"/v1/requests/{'7' * 32}"))
+    await asyncio.sleep(0.2)
+    assert not asked.done()
+    store = ExperienceStore(config.experience_url)
+    store.write_batch([record("7" * 32)], [])
+    store.close()
+    answer = await asked
+    assert (200, "7" * 32) == (answer.status_code, answer.json()["record"]["request_id"])
 
 
 async def test_feedback_joins_its_request(http, gateway):
