@@ -112,7 +112,9 @@ class GuardedTarget(Generic[RequestT, ResultT]):
         return await self._through(request, deadline)
 
     async def _try(self, request: RequestT, deadline: Deadline) -> ResultT:
-        if self._trying or not self.is_due:
+        # A caller in a hurry would run out of time, and keep the skill from everyone for longer.
+        hurried = deadline.remaining_ms() < self._fair_ms
+        if hurried or self._trying or not self.is_due:
             raise SkillUnavailable(self.name, f"is left alone for now: {self._why}")
         self._trying = True
         try:

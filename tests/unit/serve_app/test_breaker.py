@@ -123,9 +123,30 @@ async def test_a_trial_that_does_not_work_leaves_the_skill_alone_again(does):
     await fail(guard, arm)
     await asyncio.sleep(0.17)
     arm.does = does
-    await call(guard, budget_ms=20)
+    await call(guard)
     assert (4, BreakerState.OPEN) == (arm.asked, guard.state)
     assert not guard.is_due
+
+
+async def test_a_caller_in_a_hurry_does_not_try_a_skill_that_failed():
+    arm = Arm()
+    guard = guarded(arm)
+    await fail(guard, arm)
+    await asyncio.sleep(0.17)
+    arm.does = SkillTimeout("arm", "x")
+    assert isinstance(await call(guard, budget_ms=20), SkillUnavailable)
+    assert (3, True) == (arm.asked, guard.is_due)
+    arm.does = "well"
+    assert "well" == await call(guard)
+
+
+async def test_a_trial_may_be_as_short_as_the_timeout_of_its_skill():
+    arm = Arm()
+    guard = guarded(arm, timeout_ms=50)
+    await fail(guard, arm)
+    await asyncio.sleep(0.17)
+    arm.does = "well"
+    assert "well" == await call(guard, budget_ms=50)
 
 
 async def test_a_trial_that_is_cancelled_is_no_success():
@@ -172,9 +193,9 @@ async def a_collection():
 
 
 async def test_a_watched_skill_is_away_until_a_probe_has_worked():
-    arm = Arm()
-    guard = guarded(arm)
-    wellness = Wellness({"arm": guard}, {"arm": manifest(when="failing")})
+    arm, failing = Arm(), manifest(when="failing")
+    guard = guarded(arm, timeout_ms=failing.timeout_ms)
+    wellness = Wellness({"arm": guard}, {"arm": failing})
     await fail(guard, arm)
     watching = asyncio.create_task(watch(lambda: wellness, a_collection, lambda: None))
     await asyncio.sleep(0.2)
