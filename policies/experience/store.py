@@ -2,6 +2,7 @@
 thread.
 """
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
@@ -93,15 +94,19 @@ class ExperienceStore:
         *,
         collection: str | None = None,
         page: int = 500,
+        newest_first: bool = False,
     ) -> Iterator[Experience]:
-        """Requests that arrived in `[since, until)`, oldest first, each with its signals.
+        """Requests that arrived in `[since, until)`, each with its signals; oldest first, or the
+        other way round.
 
         Reads page by page, so that a long window neither fills the memory nor holds a transaction.
         """
         where: list[ColumnElement[bool]] = [experience.c.at >= since, experience.c.at < until]
         if collection is not None:
             where.append(experience.c.collection == collection)
-        order = experience.c.at, experience.c.request_id
+        key = experience.c.at, experience.c.request_id
+        order = [column.desc() for column in key] if newest_first else key
+        beyond = operator.lt if newest_first else operator.gt
         after: ColumnElement[bool] | None = None
         while True:
             conditions = where if after is None else [*where, after]
@@ -110,7 +115,7 @@ class ExperienceStore:
             if len(found) < page:
                 return
             at, request_id = found[-1]["at"], found[-1]["request_id"]
-            after = or_(order[0] > at, and_(order[0] == at, order[1] > request_id))
+            after = or_(beyond(key[0], at), and_(key[0] == at, beyond(key[1], request_id)))
 
     def count(self) -> tuple[int, int]:
         """How many records and signals there are."""

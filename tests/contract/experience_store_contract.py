@@ -88,6 +88,12 @@ class ExperienceStoreContract:
         assert [f"r{i}" for i in range(2, 8)] == [e.record.request_id for e in found]
         assert [(e.record.request_id, len(e.signals)) for e in found if e.signals] == [("r4", 1)]
 
+    def test_iterates_the_same_window_newest_first(self, store):
+        store.write_batch([record(f"r{i}", minutes=i // 2) for i in range(9)])
+        window = START + timedelta(minutes=1), START + timedelta(minutes=4)
+        found = list(store.iterate(*window, page=2, newest_first=True))
+        assert [f"r{i}" for i in range(7, 1, -1)] == [e.record.request_id for e in found]
+
     def test_iterates_one_collection(self, store):
         store.write_batch([record("a", collection="one"), record("b", collection="two")])
         found = store.iterate(*DAY, collection="two")
