@@ -1,4 +1,9 @@
-"""Looks for drift in recorded experience: each window of requests once, against those before."""
+"""Looks for drift in recorded experience: windows of requests, each once, against those before.
+
+A service may record more than is worth reading: what is compared is the newest window that is full,
+and requests between two windows may go unread. Which ones says nothing of what is in them, so that
+a window of unchanged requests raises an alarm as rarely as is set.
+"""
 
 import math
 from collections.abc import Callable, Iterable, Iterator
@@ -24,12 +29,16 @@ from policies.rewards.settings import RewardSettings
 
 _AT_ONCE = 500
 """Requests that are read between two looks at whether a window is full."""
+_AT_MOST = 5000
+"""Requests that one step reads of each kind: half a second. Rewards may be rare."""
 
 
 class ExperienceReader(Protocol):
     """What the watch needs of a store."""
 
-    def iterate(self, since: datetime, until: datetime) -> Iterator[Experience]:
+    def iterate(
+        self, since: datetime, until: datetime, *, newest_first: bool = False
+    ) -> Iterator[Experience]:
         """See `ExperienceStore.iterate`."""
         ...
 
@@ -80,7 +89,7 @@ class DriftWatch:
         )
 
     def step(self) -> tuple[Alarm, ...]:
-        """Compare the windows that are full by now, at most one of each kind; write alarms down.
+        """Compare the newest window of each kind that is full by now; write alarms down.
 
         Raises:
             StorageUnavailable: experience or the book cannot be read or written.
@@ -100,7 +109,9 @@ class DriftWatch:
             return ()
         if mark != track.mark:  # somebody else looked, or this process has just started
             track.mark, track.seen, track.read_until = mark, [], mark.since
-        self._read(track, mark, now)
+        until = now - timedelta(seconds=track.lag_s)
+        self._read_reference(track, mark, until, now)
+        self._read_window(track, mark, until, now)
         reference, window = self._settings.reference, self._settings.window
         if len(track.seen) < reference + window:
             return ()
@@ -119,25 +130,41 @@ class DriftWatch:
         track.read_until = end if alarms else track.read_until
         return alarms
 
-    def _read(self, track: _Track, mark: Mark, now: datetime) -> None:
-        """Read on, until a window is full or nothing is left that is old enough."""
-        reference, window = self._settings.reference, self._settings.window
-        until = now - timedelta(seconds=track.lag_s)
-        while len(track.seen) < reference + window:
+    def _read_reference(self, track: _Track, mark: Mark, until: datetime, now: datetime) -> None:
+        """Read on, until the reference is full or nothing is left that is old enough."""
+        reference = self._settings.reference
+        for _ in range(_AT_MOST // _AT_ONCE):
             since = track.read_until or mark.since
-            if len(track.seen) >= reference:
-                since = max(since, mark.until)
-            if since >= until:
+            if len(track.seen) >= reference or since >= until:
                 return
             batch = list(islice(self._experience.iterate(since, until), _AT_ONCE))
             full = len(batch) == _AT_ONCE
             track.read_until = batch[-1].record.at + timedelta(microseconds=1) if full else until
             of_reference = reference - len(track.seen)
             found = sorted(track.see(batch, now), key=lambda one: one.at)
-            if 0 < of_reference < len(found) and found[of_reference - 1].at < mark.until:
+            if of_reference < len(found) and found[of_reference - 1].at < mark.until:
                 later = [one for one in found[of_reference:] if one.at >= mark.until]
                 found = found[:of_reference] + later
             track.seen += found
+
+    def _read_window(self, track: _Track, mark: Mark, until: datetime, now: datetime) -> None:
+        """Read back from the newest, until a window is full or nothing is left that is unread."""
+        reference, window = self._settings.reference, self._settings.window
+        if len(track.seen) < reference:
+            return
+        since, before = max(track.read_until or mark.since, mark.until), until
+        found: list[Sighting] = []
+        for _ in range(_AT_MOST // _AT_ONCE):
+            if len(found) >= window or since >= before:
+                break
+            newest = self._experience.iterate(since, before, newest_first=True)
+            batch = list(islice(newest, _AT_ONCE))[::-1]
+            before = batch[0].record.at if len(batch) == _AT_ONCE else since
+            found = sorted(track.see(batch, now), key=lambda one: one.at) + found
+        track.seen += found
+        track.read_until = max(since, until)
+        if len(track.seen) >= reference + 2 * window:
+            del track.seen[reference:-window]
 
     def _alarms(self, track: _Track, seen: list[Sighting], now: datetime) -> tuple[Alarm, ...]:
         in_window = np.arange(len(seen)) >= self._settings.reference

@@ -123,9 +123,12 @@ def test_a_book_of_something_else_is_refused(tmp_path):
         DriftBook(DirectoryStore(tmp_path)).read()
 
 
-def test_unchanged_traffic_raises_alarms_at_the_rate_that_is_set(tmp_path):
-    """Requests of one session are alike, and the limits of what matters are out of the way. Of
-    360 and 355 windows (100 seeds) 29 and 29 were alarmed, at one in ten.
+@pytest.mark.parametrize(("at_once", "num"), [(100, 600), (350, 1250)])
+def test_unchanged_traffic_raises_alarms_at_the_rate_that_is_set(tmp_path, at_once, num):
+    """Requests of one session are alike, and the limits of what matters are out of the way; some
+    windows are never looked at when more than one is recorded between two looks.
+    Of 60 seeds, at one in ten, 8 of 232 windows and 20 of 205 were alarmed, and 8 of 180 and 18 of
+    127 with windows left out (requests, rewards).
     """
     settings = DriftSettings(
         reference=200, window=100, false_alarm=0.1,
@@ -135,9 +138,11 @@ def test_unchanged_traffic_raises_alarms_at_the_rate_that_is_set(tmp_path):
     alarmed = {"requests": set(), "rewards": set()}
     for seed in range(20):
         bench = Bench(tmp_path / str(seed), settings, seed=seed, per_session=4)
-        bench.traffic.add(600, failed=0.1)
-        bench.traffic.now += timedelta(hours=1)
-        while True:
+        for looks in range(num // at_once + 1):
+            if looks < num // at_once:
+                bench.traffic.add(at_once, failed=0.1, every_s=10)
+            else:
+                bench.traffic.now += timedelta(hours=1)
             before = bench.book.read()
             found = bench.watch.step()
             after = bench.book.read()
@@ -147,11 +152,25 @@ def test_unchanged_traffic_raises_alarms_at_the_rate_that_is_set(tmp_path):
             for alarm in found:
                 track = "rewards" if alarm.kind == "rewards" else "requests"
                 alarmed[track].add((seed, windows[track]))
-            if after == before:
-                break
-    assert min(windows.values()) > 60
+    assert min(windows.values()) > 40
     for track, count in windows.items():
-        assert 0.03 <= len(alarmed[track]) / count <= 0.17, (track, len(alarmed[track]), count)
+        assert 0.03 <= len(alarmed[track]) / count <= 0.19, (track, len(alarmed[track]), count)
+
+
+def test_a_busy_service_is_told_of_what_is_new_at_the_next_look(bench):
+    """1000 requests a second: reading all of them would take longer than they do to come."""
+    bench.traffic.add(300, thumbs=0)
+    assert () == bench.alarms()
+    bench.traffic.add(5000, thumbs=0.02, every_s=0.001)
+    bench.traffic.add(200, failed=0.4, thumbs=0.02, every_s=0.001)
+    bench.traffic.now += timedelta(hours=1)
+    bench.traffic.num_read = 0
+    assert ["dense failed"] == [alarm.subject for alarm in bench.watch.step()]
+    state = bench.book.read()
+    assert state.marks["requests"].until > bench.traffic.rows[-2].record.at
+    assert bench.traffic.now == state.alarms[-1].at
+    assert timedelta(seconds=SMALL.raised_for_s) == state.raised_until - bench.traffic.now
+    assert bench.traffic.num_read <= 500 + 5000  # where rewards are rare they are read on and on
 
 
 def test_unchanged_traffic_hardly_ever_raises_one_as_shipped(tmp_path):
@@ -159,6 +178,7 @@ def test_unchanged_traffic_hardly_ever_raises_one_as_shipped(tmp_path):
     alarmed = 0
     for seed in range(5):
         bench = Bench(tmp_path / str(seed), DriftSettings(reference=300), seed=seed, per_session=3)
-        bench.traffic.add(1200, failed=0.05)
-        alarmed += len({alarm.at for alarm in bench.alarms()})
+        for _ in range(4):
+            bench.traffic.add(300, failed=0.05)
+            alarmed += len({alarm.at for alarm in bench.alarms()})
     assert alarmed <= 2

@@ -12,22 +12,28 @@ from tests.unit.policies.experience.records import START, record
 
 @dataclass
 class Traffic:
-    """A store of requests, one a second, whose clock the test holds."""
+    """A store of requests whose clock the test holds."""
 
     seed: int = 0
     per_session: int = 1
     rows: list = field(default_factory=list)
+    num_read: int = 0
 
     def __post_init__(self):
         self.rng = np.random.default_rng(self.seed)
         self.now = START
 
-    def iterate(self, since, until):
-        return iter([e for e in self.rows if since <= e.record.at < until])
+    def iterate(self, since, until, *, newest_first=False):
+        found = [e for e in self.rows if since <= e.record.at < until]
+        for experience in reversed(found) if newest_first else found:
+            self.num_read += 1
+            yield experience
 
-    def add(self, num, *, comparisons=0.2, failed=0.0, ms=20.0, reward=0.7, thumbs=1.0):
+    def add(
+        self, num, *, comparisons=0.2, failed=0.0, ms=20.0, reward=0.7, thumbs=1.0, every_s=1.0
+    ):
         for _ in range(num):
-            self.now += timedelta(seconds=1)
+            self.now += timedelta(seconds=every_s)
             number = len(self.rows)
             if number % self.per_session == 0:  # one session asks questions of one kind
                 self.compares = self.rng.random() < comparisons
