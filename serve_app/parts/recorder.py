@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Self
 
 from policies.drift.watch import DriftWatch
@@ -22,7 +22,30 @@ log = logging.getLogger(__name__)
 
 WATCH_EVERY_S = 10.0
 WATCH_SHARE = 0.02
-"""Of the time, at most: a look reads every request of the stage."""
+"""Of the time, at most: a look at an experiment reads every request of the stage."""
+
+
+class _Sometimes:
+    """Something that is done now and then, once at a time."""
+
+    def __init__(self, look: Callable[[], Awaitable[None]]) -> None:
+        self._look = look
+        self._under_way: asyncio.Task[None] | None = None
+        self._again_at_s = 0.0
+
+    def begin(self) -> None:
+        """Do it in the background, unless it was done lately or is being done."""
+        idle = self._under_way is None or self._under_way.done()
+        if idle and time.monotonic() >= self._again_at_s:
+            self._under_way = asyncio.create_task(self._once())
+
+    async def _once(self) -> None:
+        started_s = time.monotonic()
+        try:
+            await self._look()
+        finally:
+            now_s = time.monotonic()
+            self._again_at_s = now_s + max(WATCH_EVERY_S, (now_s - started_s) / WATCH_SHARE)
 
 
 class RecorderPart:
@@ -39,8 +62,8 @@ class RecorderPart:
         self._writer = writer
         self._watch = watch
         self._drift = drift
-        self._watching: asyncio.Task[None] | None = None
-        self._watch_again_s = 0.0
+        # Here, where requests are kept; one that reads much does not make the other one wait.
+        self._looks = _Sometimes(self._look_at_experiment), _Sometimes(self._look_for_drift)
 
     @classmethod
     def build(cls, config: TacticianConfig) -> Self:
@@ -57,7 +80,8 @@ class RecorderPart:
         self, requests: Sequence[ExperienceRecord | Signal | Find]
     ) -> list[Experience | bool | SkillError | None]:
         """Write records and signals (True once durable), find requests (None when unknown)."""
-        self._watch_sometimes()
+        for look in self._looks:
+            look.begin()
         return list(await asyncio.gather(*(self._one(request) for request in requests)))
 
     async def _one(
@@ -78,25 +102,15 @@ class RecorderPart:
         except PolicyError as error:
             raise SkillUnavailable("recorder", str(error)) from error
 
-    def _watch_sometimes(self) -> None:
-        """Look after a running experiment, and for drift: here, where requests are kept."""
-        idle = self._watching is None or self._watching.done()
-        if idle and time.monotonic() >= self._watch_again_s:
-            self._watching = asyncio.create_task(self._watched())
-
-    async def _watched(self) -> None:
-        started = time.monotonic()
+    async def _look_at_experiment(self) -> None:
         try:
             looked = await asyncio.to_thread(self._watch.step)
         except PolicyError as error:
             log.warning("experiment not looked at", extra={"why": str(error)})
-        else:
-            if looked is not None and looked.report.verdict is not Verdict.WAIT:
-                extra = {"experiment": looked.experiment.name, "why": looked.report.reason}
-                log.warning("experiment moved: %s", looked.report.verdict, extra=extra)
-        await self._look_for_drift()
-        took_s = time.monotonic() - started
-        self._watch_again_s = time.monotonic() + max(WATCH_EVERY_S, took_s / WATCH_SHARE)
+            return
+        if looked is not None and looked.report.verdict is not Verdict.WAIT:
+            extra = {"experiment": looked.experiment.name, "why": looked.report.reason}
+            log.warning("experiment moved: %s", looked.report.verdict, extra=extra)
 
     async def _look_for_drift(self) -> None:
         try:

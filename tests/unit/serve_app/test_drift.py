@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -61,6 +62,25 @@ async def test_the_recorder_notices_a_change_and_says_so(config, monkeypatch, ca
     assert ["dense ms"] == [alarm.subject for alarm in book.read().alarms]
     (told,) = [r for r in caplog.records if r.message == "drift noticed"]
     assert ("skills", "dense ms") == (told.kind, told.subject)
+
+
+async def test_an_experiment_that_takes_long_to_look_at_does_not_keep_drift_waiting(
+    config, monkeypatch
+):
+    monkeypatch.setattr(recorder, "WATCH_EVERY_S", 0.0)
+    part = RecorderPart.build(config)
+    release, looks = threading.Event(), []
+    monkeypatch.setattr(part._watch, "step", lambda: release.wait(10) and None)
+    monkeypatch.setattr(part._drift, "step", lambda: looks.append(1) or ())
+    try:
+        for _ in range(200):
+            await part.run([])
+            await asyncio.sleep(0.01)
+            if len(looks) > 1:
+                break
+    finally:
+        release.set()
+    assert len(looks) > 1
 
 
 async def shares(part, count=40):
