@@ -71,7 +71,10 @@ class ExperimentDesk:
 
     def look(self, name: str) -> Looked:
         """How an experiment stands. Raises like `named`."""
-        experiment = self.named(name)
+        return self.look_at(self.named(name))
+
+    def look_at(self, experiment: Experiment) -> Looked:
+        """How it stands, or stood at its end."""
         store = ExperienceStore(self._config.experience_url)
         try:
             registry, experiments = policy_registry(self._config), experiments_of(self._config)

@@ -15,6 +15,7 @@ from serve_app.api.schemas import NO_REASON, ReasonBody, StartExperimentBody
 from serve_app.api.views import json_response
 from serve_app.config import TacticianConfig
 from serve_app.experiments import ExperimentDesk, Trial
+from serve_app.looks import RecentLooks
 
 Name = Annotated[
     str,
@@ -31,7 +32,7 @@ def router(config: TacticianConfig) -> APIRouter:
         dependencies=[Depends(require_admin)],
     )
     desk = ExperimentDesk(config)
-    looking = asyncio.Lock()  # a look reads all requests of a stage: one at a time
+    looks = RecentLooks(desk)
 
     @routes.get("", response_model=dict[str, Any])
     async def experiments() -> Response:
@@ -47,12 +48,10 @@ def router(config: TacticianConfig) -> APIRouter:
 
     @routes.get("/{name}", response_model=dict[str, Any])
     async def experiment(name: Name) -> Response:
-        """How an experiment stands: arms, tests, guardrails, and what is decided so far. Limits of
-        an interval that nothing is known of are null.
+        """How an experiment stands, or stood some seconds ago: arms, tests, guardrails, and what is
+        decided so far. Limits of an interval that nothing is known of are null.
         """
-        async with looking:
-            looked = await asyncio.to_thread(desk.look, name)
-        return json_response(looked_view(looked))
+        return json_response(looked_view(await looks.look(name)))
 
     @routes.post("/{name}/stop", response_model=dict[str, Any])
     async def stop(name: Name, body: ReasonBody = NO_REASON) -> Response:
