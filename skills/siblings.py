@@ -6,8 +6,8 @@ whatever its fields are called: a value that few of the candidates share says th
 together, one that most of them share says nothing.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -19,8 +19,8 @@ from skills.resources import Resources
 from skills.skill import SkillRequest, SkillResult
 from skills.types import Hit, Passage
 
-_Value = tuple[str, str]
-"""A field of a passage and what it says."""
+_MAX_EXPONENT = 1000
+"""Of two, that a float64 holds."""
 
 
 class SiblingsParams(BaseModel):
@@ -83,36 +83,87 @@ def kinships(passages: Sequence[Passage]) -> np.ndarray:
         among these passages of the rarest value that two of them share, as a share of the largest
         possible one.
     """
-    having: dict[_Value, list[int]] = defaultdict(list)
-    for index, passage in enumerate(passages):
-        for value in set(_values(passage)):
-            having[value].append(index)
-    found = np.zeros((len(passages), len(passages)))
-    for indexes in having.values():
-        if len(indexes) > 1:
-            shared = np.log(len(passages) / len(indexes)) / np.log(len(passages))
-            block = np.ix_(indexes, indexes)
-            found[block] = np.maximum(found[block], shared)
+    num = len(passages)
+    found = np.zeros((num, num))
+    having = _incidence(passages)
+    if not len(having):
+        return found
+    sizes, place = np.unique(having.sum(axis=1), return_inverse=True)
+    idf = np.log(num / sizes) / np.log(num)
+    # One product tells all pairs: a value weighs two to the power of its rarity, in steps that the
+    # commoner values of a passage together do not reach, so that the exponent names the rarest one.
+    step = int(having.sum(axis=0).max()).bit_length()
+    at_once = _MAX_EXPONENT // step
+    for last in range(len(sizes), 0, -at_once):  # a rarer value overrules
+        first = max(last - at_once, 0)
+        inside = (place >= first) & (place < last)
+        rows = having if inside.all() else having[inside]
+        weights = np.ldexp(1.0, step * (last - 1 - place[inside]))
+        totals = (rows.T * weights) @ rows
+        rarest = last - 1 - (np.frexp(totals)[1] - 1) // step
+        np.copyto(found, idf[np.minimum(rarest, last - 1)], where=totals > 0)
     np.fill_diagonal(found, 0)
     return found
 
 
-def _values(passage: Passage) -> Iterable[_Value]:
-    """What a passage says of where it belongs. Numbers are left out: equal ones rarely name one
-    thing.
+def _incidence(passages: Sequence[Passage]) -> np.ndarray:
+    """`(num_values, num_passages)` float64: 1 where a passage says a value of where it belongs.
+
+    Values that one passage says alone are left out, and those that all say. So are numbers: equal
+    ones rarely name one thing.
     """
-    metadata = passage.metadata
-    named: Mapping[str, object] = {
-        "document_id": passage.document_id,
-        "title": passage.title,
-        "source_url": metadata.source_url,
-        "heading_path": metadata.heading_path,
-        **metadata.attributes,
-    }
-    for field, value in named.items():
-        for one in value if isinstance(value, tuple) else (value,):
+    num = len(passages)
+    coded: list[list[int]] = []  # of each field, and of each passage: who says the same first
+    blank: list[int] = []
+    several: list[list[int]] = []
+    for said in _fields(passages):
+        if set(map(type, said)) != {str}:
+            several += _sharing(said)
+            continue
+        first: dict[object, int] = {}
+        codes = list(map(first.setdefault, said, range(num)))
+        if 1 < len(first) < num:
+            if "" in first:
+                blank.append(len(coded) * num + first[""])
+            coded.append(codes)
+    found = np.zeros((len(several), num))
+    for row, indexes in zip(found, several, strict=True):
+        row[indexes] = 1
+    if not coded:
+        return found
+    table = np.array(coded)
+    rows = (table + np.arange(0, table.size, num)[:, None]).ravel()
+    counts = np.bincount(rows, minlength=table.size)
+    counts[blank] = 0
+    field, code = np.divmod(np.flatnonzero(counts > 1), num)
+    return np.concatenate([found, table[field] == code[:, None]])
+
+
+def _sharing(said: Sequence[object]) -> list[list[int]]:
+    """Of a field that says several things at once, or numbers: which passages share a value."""
+    having: dict[str, list[int]] = {}
+    for index, value in enumerate(said):
+        for one in dict.fromkeys(value) if isinstance(value, tuple) else (value,):
             if isinstance(one, str) and one:
-                yield field, one
+                having.setdefault(one, []).append(index)
+    return [indexes for indexes in having.values() if 1 < len(indexes) < len(said)]
+
+
+def _fields(passages: Sequence[Passage]) -> Iterable[list[object]]:
+    """What each passage says, field by field; what the source says overrules what we call so."""
+    told = [passage.metadata.attributes for passage in passages]
+    own: dict[str, list[object]] = {
+        "document_id": [passage.document_id for passage in passages],
+        "title": [passage.title for passage in passages],
+        "source_url": [passage.metadata.source_url for passage in passages],
+        "heading_path": [passage.metadata.heading_path for passage in passages],
+    }
+    names = dict.fromkeys(chain(own, *told))
+    for name in names:
+        if name in own:
+            yield [each.get(name, mine) for each, mine in zip(told, own[name], strict=True)]
+        else:
+            yield [each.get(name, "") for each in told]
 
 
 def _in_unit_range(hits: Sequence[Hit]) -> np.ndarray:

@@ -1,5 +1,8 @@
 import math
+from collections import Counter
+from itertools import chain, combinations
 
+import numpy as np
 import pytest
 
 from skills.errors import RequestInvalid
@@ -93,6 +96,76 @@ def test_the_rarest_shared_value_counts():
     assert pytest.approx(math.log(4 / 2) / math.log(4)) == found[0, 1]
     assert pytest.approx(math.log(4 / 3) / math.log(4)) == found[0, 2]
     assert 0 == found[0, 3]
+
+
+def pairwise(passages):
+    """The definition, pair by pair."""
+    said = []
+    for one in passages:
+        metadata = one.metadata
+        own = {"document_id": one.document_id, "title": one.title}
+        own |= {"source_url": metadata.source_url, "heading_path": metadata.heading_path}
+        values = set()
+        for field, value in {**own, **metadata.attributes}.items():
+            several = value if isinstance(value, tuple) else (value,)
+            values |= {(field, each) for each in several if isinstance(each, str) and each}
+        said.append(values)
+    num, counts = len(said), Counter(chain.from_iterable(said))
+    found = np.zeros((num, num))
+    for i, j in combinations(range(num), 2):
+        rarest = min((counts[value] for value in said[i] & said[j]), default=num)
+        found[i, j] = found[j, i] = math.log(num / rarest) / math.log(num)
+    return found
+
+
+def drawn(rng, num, num_fields, spread):
+    """Passages with fields of all kinds: few values or many, several at once, numbers, none."""
+
+    def value(field):
+        one = f"value {int(rng.integers(1, spread * (1 + field % 5) + 2))}"
+        match int(rng.integers(0, 12)):
+            case 0:
+                return int(rng.integers(0, 3))
+            case 1:
+                return (one, one, f"value {int(rng.integers(1, 9))}")
+            case 2:
+                return ""
+            case _:
+                return one
+
+    return [
+        Passage(
+            f"p{i}",
+            f"d{int(rng.integers(0, num))}",
+            "text",
+            rng.choice(["", "Title", f"Title {i % 7}"]).item(),
+            PassageMetadata(
+                source_url=f"u{int(rng.integers(0, 4))}",
+                heading_path=tuple(f"h{n}" for n in rng.integers(0, 20, i % 4)),
+                attributes={
+                    ("title" if field == 11 else f"field{field}"): value(field)
+                    for field in range(num_fields)
+                    if field % 3 or rng.random() < 0.7
+                },
+            ),
+        )
+        for i in range(num)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("num", "num_fields", "spread"), [(2, 3, 1), (3, 2, 1), (50, 0, 1), (50, 12, 4), (80, 30, 30)]
+)
+def test_kinship_is_what_it_is_defined_to_be(num, num_fields, spread):
+    for seed in range(4):
+        passages = drawn(np.random.default_rng(seed), num, num_fields, spread)
+        assert np.allclose(pairwise(passages), kinships(passages), rtol=0, atol=1e-12)
+
+
+def test_kinship_holds_for_more_degrees_of_rarity_than_one_number_does():
+    """Every number of passages from 2 to 199 shares some value."""
+    passages = [passage(f"p{i}", said=tuple(f"v{v}" for v in range(i, 199))) for i in range(200)]
+    assert np.allclose(pairwise(passages), kinships(passages), rtol=0, atol=1e-12)
 
 
 def test_numbers_make_no_siblings():
