@@ -13,9 +13,21 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 # Small matrices gain nothing from threads, and lose much when several test runs share the cores.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-# Stores and ledgers sync what they write to disk; on a busy disk that is most of a test's time.
+# Stores and ledgers sync what they write to disk; on a busy disk that is most of a test's time. An
+# embedded collection takes tens of megabytes of files, which here are memory: that must be plenty.
 _MEMORY = Path("/dev/shm")
-if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > 4 * 1024**3:
+_PLENTY_BYTES = 8 * 1024**3
+
+
+def _memory_is_plenty():
+    if not _MEMORY.is_dir():
+        return False
+    known = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+    available = int(known["MemAvailable"].split()[0]) * 1024
+    return _PLENTY_BYTES < min(shutil.disk_usage(_MEMORY).free, available)
+
+
+if _memory_is_plenty():
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
 # Threads of OpenMP spin while they wait; on busy cores a text took the wheel's engine minutes.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
