@@ -125,8 +125,8 @@ class IngestSettings(_Settings):
     encoders: dict[str, str] = Field(default_factory=lambda: {"dense": "default"})
     """Vector name to the name of the encoder that makes it; all in one pass."""
     token_encoders: dict[str, str] = Field(default_factory=dict)
-    """The same for vectors of every token: `{late: default}` takes late interaction the time of
-    encoding its candidates, for 768 bytes a token (384 dimensions)."""
+    """The same for vectors of every token: with `{late: default}` late interaction reads them
+    instead of encoding its candidates, for 768 bytes a token (384 dimensions)."""
 
 
 class TacticianConfig(_Settings):

@@ -14,8 +14,8 @@ class DriftSettings(BaseModel):
     """Requests that say what is usual: the first after the service began to look, or after the
     last change. Rewarded ones where rewards are compared."""
     window: int = Field(default=300, ge=30)
-    """Requests that are compared with them, each window once. The last of the rewarded ones are a
-    window too."""
+    """Requests that are compared with them: the newest full window, each once, so that a busy
+    service is not looked at hours late. The last of the rewarded ones are a window too."""
     false_alarm: float = Field(default=0.01, ge=0.002, le=0.2)
     """Probability that a window of unchanged requests, or of unchanged rewards, raises an alarm."""
     min_index: float = Field(default=0.1, ge=0)
