@@ -1,7 +1,8 @@
 """Which service runs on a home, for whoever looks from outside.
 
 A service holds a lock (`flock`) for as long as its process lives. One that was killed, or that a
-reboot ended, is so told from one that runs, whatever became of its process id.
+reboot ended, is so told from one that runs, whatever became of its process id. The lock's file
+says which process holds it, the state file what the service is once it is ready.
 """
 
 import fcntl
@@ -41,6 +42,16 @@ def is_claimed(home: Path) -> bool:
     return is_held(_lock_file(home))
 
 
+def claimant(home: Path) -> int | None:
+    """Id of the living process that serves this home, or is about to; None without one."""
+    if not is_claimed(home):
+        return None
+    try:
+        return int(_lock_file(home).read_bytes())
+    except ValueError:  # it has taken the lock this very moment
+        return None
+
+
 class HomeClaim:
     """The right of one process to serve a home; it ends with `release` or with the process."""
 
@@ -64,9 +75,12 @@ class HomeClaim:
             os.close(descriptor)
             running = running_service(home)
             if running is None:
-                raise ServiceUnavailable(str(home), "a service is being started there") from error
+                detail = "a service is being started there; `tactician down` stops it"
+                raise ServiceUnavailable(str(home), detail) from error
             detail = f"a service runs already (process {running.pid}); `tactician down` stops it"
             raise ServiceUnavailable(running.url, detail) from error
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, str(os.getpid()).encode())
         _state_file(home).unlink(missing_ok=True)  # of a process that was killed
         return cls(home, descriptor)
 
@@ -80,6 +94,7 @@ class HomeClaim:
     def release(self) -> None:
         """Leave the home to another service."""
         _state_file(self._home).unlink(missing_ok=True)
+        os.ftruncate(self._descriptor, 0)
         os.close(self._descriptor)
 
 

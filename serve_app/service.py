@@ -23,7 +23,7 @@ import httpx
 from serve_app import telemetry
 from serve_app.config import Scaling, TacticianConfig
 from serve_app.errors import ServiceUnavailable
-from serve_app.running_service import HomeClaim, is_claimed, running_service
+from serve_app.running_service import HomeClaim, claimant
 
 APPLICATION = "tactician"
 SKILL_APPLICATIONS = "tactician-skill."
@@ -200,22 +200,20 @@ def wait_until_ready(url: str, timeout_s: float) -> None:
 
 
 def stop_running(config: TacticianConfig, timeout_s: float = 60.0) -> bool:
-    """Stop the service that runs on this home. False when there was none.
+    """Stop the service that runs on this home, or is being started. False when there was none.
 
     Raises:
-        ServiceUnavailable: it is only being started, or still there after `timeout_s`.
+        ServiceUnavailable: it is still there after `timeout_s`.
     """
-    service = running_service(config.home)
-    if service is None:
-        if is_claimed(config.home):
-            raise ServiceUnavailable(str(config.home), "a service is being started there")
+    pid = claimant(config.home)
+    if pid is None:
         return False
-    os.kill(service.pid, signal.SIGTERM)
+    os.kill(pid, signal.SIGTERM)
     until = time.monotonic() + timeout_s
-    while running_service(config.home) == service:
+    while claimant(config.home) == pid:
         if time.monotonic() > until:
-            detail = f"process {service.pid} did not stop in {timeout_s:.0f} s"
-            raise ServiceUnavailable(service.url, detail)
+            detail = f"process {pid} did not stop in {timeout_s:.0f} s"
+            raise ServiceUnavailable(str(config.home), detail)
         time.sleep(0.1)
     return True
 

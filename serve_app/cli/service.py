@@ -93,7 +93,7 @@ def _detached(config: TacticianConfig, arguments: list[str]) -> None:
     with console.status("starting the graph"):
         while time.monotonic() < until:
             if child.poll() is not None:
-                raise ServiceUnavailable("up", f"did not start; its log is {log}")
+                raise ServiceUnavailable("up", f"did not start, or was stopped; its log is {log}")
             running = running_service(config.home)
             if running is not None and running.pid == child.pid:
                 where_it_lives(running.url)

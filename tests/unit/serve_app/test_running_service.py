@@ -88,13 +88,18 @@ def test_down_stops_the_service_and_waits_for_its_end(held, config):
     assert not stop_running(config)
 
 
-def test_a_service_that_is_being_started_is_neither_ready_nor_absent(tmp_path, held, config):
+def test_a_service_that_is_being_started_is_neither_ready_nor_absent(tmp_path, held):
     held("starting")
     assert running_service(tmp_path) is None
     with pytest.raises(ServiceUnavailable, match="being started"):
-        stop_running(config)
-    with pytest.raises(ServiceUnavailable, match="being started"):
         HomeClaim.take(tmp_path)
+
+
+def test_down_stops_a_service_that_is_being_started(tmp_path, held, config):
+    process = held("starting")
+    assert stop_running(config, timeout_s=10)
+    assert -signal.SIGTERM == process.wait(timeout=5)
+    HomeClaim.take(tmp_path).release()
 
 
 def test_a_released_home_may_be_claimed_again(tmp_path):
