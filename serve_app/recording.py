@@ -23,6 +23,11 @@ WRITE_TIMEOUT_MS = 5_000.0
 READ_TIMEOUT_MS = 2_000.0
 GIVE_UP_AFTER_S = 60.0
 
+MAX_AT_ONCE = 256
+"""Records at the recorder at once: the others wait for their turn. A recorder that is slow or away
+is then asked again for these few, and not for every request since it went away.
+"""
+
 RecorderTarget = Target[ExperienceRecord | Signal | Find, Experience | bool | None]
 
 
@@ -34,6 +39,7 @@ class Recording:
         self._max_waiting = max_waiting
         self._pending: dict[str, ExperienceRecord] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._turns = asyncio.Semaphore(MAX_AT_ONCE)
         self.lost = 0
         """Records given up: too many were waiting, or the recorder stayed away."""
 
@@ -96,10 +102,8 @@ class Recording:
             if beside is not None and (shadow := await beside) is not None:
                 execution = {**record.execution, SHADOW: shadow.model_dump(mode="json")}
                 record = replace(record, execution=execution)
-            try:
-                await self._write(record)
-            except SkillError:  # only then: retrying costs half as much as the call itself
-                await _RETRYING(self._write, record)
+            async with self._turns:
+                await self._deliver_now(record)
         except SkillError as error:
             self.lost += 1
             log.warning(
@@ -108,6 +112,12 @@ class Recording:
             )
         finally:
             self._pending.pop(record.request_id, None)
+
+    async def _deliver_now(self, record: ExperienceRecord) -> None:
+        try:
+            await self._write(record)
+        except SkillError:  # only then: retrying costs half as much as the call itself
+            await _RETRYING(self._write, record)
 
     async def _write(self, entry: ExperienceRecord | Signal) -> None:
         await self._recorder.call(entry, Deadline.after(WRITE_TIMEOUT_MS))

@@ -99,7 +99,7 @@ def recording() -> bool:
 
 def current_traceparent() -> str:
     """The current span as a W3C `traceparent`; empty when nothing is recorded."""
-    if not recording() or not trace.get_current_span().get_span_context().trace_flags.sampled:
+    if not trace.get_current_span().get_span_context().trace_flags.sampled:
         return ""
     carrier: dict[str, str] = {}
     _propagator.inject(carrier)

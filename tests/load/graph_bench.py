@@ -1,10 +1,13 @@
 """What the graph itself costs: stub skills behind the real analyzer and orchestrator, beside a
-bare no-op ingress.
+bare no-op ingress, and beside the hops alone.
 
     python -m tests.load.graph_bench [--seconds 8] [--rounds 3] [--inline analyzer orchestrator]
 
 `--inline` puts parts into the gateway's process, as `parts.NAME.placement: inline` does.
-Both applications live in one Serve instance and are measured in turn, so the ratios hold on a
+`hops` is an ingress that makes the graph's calls (analyzer, orchestrator, two skills side by
+side), joined in the same way, to deployments that do nothing, and does nothing itself: no graph of
+these deployments can be faster. With parts inline it makes only the calls that are left.
+All applications live in one Serve instance and are measured in turn, so the ratios hold on a
 noisy machine.
 Bars (DESIGN.md section 8): 1 client p50 <= 5x and p95 <= 25 ms; 8 clients p50 <= 3x; 32 clients
 >= 70 % of the no-op's requests/s.
@@ -43,13 +46,28 @@ def stub_config(home: Path, port: int, **more):
 
 
 def start(config):
-    """One Serve instance with the graph at / and a no-op ingress at /noop."""
+    """One Serve instance with the graph at /, a no-op ingress at /noop and the hops at /hops."""
     prepare_environment(config)
     import ray
-    from fastapi import FastAPI, Request, Response
     from ray import serve
 
     from serve_app.deployments.app import build
+
+    ray.init(
+        num_cpus=16, include_dashboard=False, log_to_driver=False, object_store_memory=80_000_000
+    )
+    serve.start(
+        http_options={"host": "127.0.0.1", "port": config.http.port}, proxy_location="HeadOnly"
+    )
+    serve.run(build(config), name="tactician", route_prefix="/")
+    serve.run(noop(), name="noop", route_prefix="/noop")
+    serve.run(hops(config), name="hops", route_prefix="/hops")
+
+
+def noop():
+    """An ingress that answers at once."""
+    from fastapi import FastAPI, Request, Response
+    from ray import serve
 
     app = FastAPI(telemetry={"tracing": False})
 
@@ -61,14 +79,56 @@ def start(config):
             await request.body()
             return Response(b"{}", media_type="application/json")
 
-    ray.init(
-        num_cpus=16, include_dashboard=False, log_to_driver=False, object_store_memory=80_000_000
+    return Noop.bind()
+
+
+def hops(config):
+    """The graph's calls and nothing else. The body that it sends is as long as the graph's."""
+    from fastapi import FastAPI, Request, Response
+    from ray import serve
+
+    from serve_app.calls import CoalescedTarget, serve_batch
+    from serve_app.deadline import Deadline
+    from serve_app.deployments.handles import handle_send
+    from tests.load.stubs.skill import StubSkill
+
+    app = FastAPI(telemetry={"tracing": False})
+
+    @serve.deployment(max_ongoing_requests=16, logging_config={"enable_access_log": False})
+    class Leaf:
+        def __init__(self, answers: bool) -> None:
+            self._skill = StubSkill(StubSkill.Config(name="leaf"), None) if answers else None
+
+        async def run(self, envelopes, budget_ms):
+            return await serve_batch("leaf", self._run, envelopes, budget_ms)
+
+        async def _run(self, requests):
+            return await self._skill.run(requests) if self._skill else requests
+
+    @serve.deployment(max_ongoing_requests=256)
+    @serve.ingress(app)
+    class Hops:
+        def __init__(self, before, skills) -> None:
+            self._before = [CoalescedTarget(n, handle_send(n, h)) for n, h in before.items()]
+            self._skills = [CoalescedTarget(n, handle_send(n, h)) for n, h in skills.items()]
+            self._answer = b"{" + b" " * 9_700 + b"}"
+
+        @app.post("/")
+        async def hop(self, request: Request) -> Response:
+            asked = (await request.body()).decode()
+            deadline = Deadline.after(2_000)
+            for target in self._before:
+                await target.call(asked, deadline)
+            await asyncio.gather(*(target.call(asked, deadline) for target in self._skills))
+            return Response(self._answer, media_type="application/json")
+
+    before = [
+        n for n in ("analyzer", "orchestrator") if getattr(config.parts, n).placement != "inline"
+    ]
+    return Hops.bind(
+        {name: Leaf.options(name=f"no_{name}").bind(False) for name in before},
+        {name: Leaf.options(name=f"no_{name}").bind(True) for name in ("left", "right")},
     )
-    serve.start(
-        http_options={"host": "127.0.0.1", "port": config.http.port}, proxy_location="HeadOnly"
-    )
-    serve.run(build(config), name="tactician", route_prefix="/")
-    serve.run(Noop.bind(), name="noop", route_prefix="/noop")
 
 
 def main() -> None:
@@ -92,13 +152,18 @@ def main() -> None:
 
 
 async def measure(url: str, arguments: argparse.Namespace) -> None:
-    """Alternate between the two applications."""
+    """Alternate between the applications."""
     body = orjson.dumps({"query": "what does the thing cost", "collection": "stub", "top_k": 10})
-    targets = {"noop": f"{url}/noop/", "graph": f"{url}/v1/retrieve"}
+    targets = {
+        "noop": f"{url}/noop/",
+        "hops": f"{url}/hops/",
+        "graph": f"{url}/v1/retrieve",
+    }
     for target in targets.values():
         warm = await closed_loop(target, body, clients=8, seconds=2, keep_bodies=True)
         print(target, warm.statuses, len(warm.bodies[-1]), "bytes")
-    print("clients   noop/s  graph/s  share  noop p50  graph p50  ratio  graph p95")
+    print("                requests/s, share of noop      p50 ms, times noop           p95 ms")
+    print("clients   noop   hops       graph        noop   hops        graph         hops  graph")
     for clients in CLIENTS:
         seen: dict[str, list[Load]] = {name: [] for name in targets}
         for _ in range(arguments.rounds):
@@ -106,13 +171,20 @@ async def measure(url: str, arguments: argparse.Namespace) -> None:
                 seen[name].append(
                     await closed_loop(target, body, clients=clients, seconds=arguments.seconds)
                 )
-        noop, graph = joined(seen["noop"]), joined(seen["graph"])
+        noop, hops, graph = (joined(seen[name]) for name in targets)
         assert set(graph.statuses) == {200}, graph.statuses
+        base = noop.percentile_ms(50)
         print(
-            f"{clients:>7} {noop.per_s:>8.0f} {graph.per_s:>8.0f} {graph.per_s / noop.per_s:>6.2f} "
-            f"{noop.percentile_ms(50):>9.2f} {graph.percentile_ms(50):>10.2f} "
-            f"{graph.percentile_ms(50) / noop.percentile_ms(50):>6.2f} "
-            f"{graph.percentile_ms(95):>10.2f}"
+            f"{clients:>7} {noop.per_s:>6.0f} "
+            + " ".join(f"{x.per_s:>5.0f} {x.per_s / noop.per_s:>4.2f}" for x in (hops, graph))
+            + f"  {base:>6.2f} "
+            + " ".join(
+                f"{x.percentile_ms(50):>6.1f} {x.percentile_ms(50) / base:>4.1f}x"
+                for x in (hops, graph)
+            )
+            + "  "
+            + " ".join(f"{x.percentile_ms(95):>6.1f}" for x in (hops, graph)),
+            flush=True,
         )
 
 
