@@ -31,6 +31,10 @@ PATIENCE_MS, FAIR_SHARE = 500.0, 0.8
 """A skill that was given less than most of this, and of its own timeout, is not blamed for a
 timeout: else callers in a hurry could take a skill from everyone."""
 
+HANG_TIMEOUTS = 2
+"""A skill of which nothing at all has come back for so many of its timeouts, while calls that had
+most of one were under way, hangs."""
+
 REMEMBERED = 64
 """Calls whose times count as recent."""
 
@@ -59,6 +63,7 @@ class GuardedTarget(Generic[RequestT, ResultT]):
         self._check = check
         self._settings = settings
         self._fair_ms = FAIR_SHARE * min(timeout_ms, PATIENCE_MS)
+        self._hang_s = FAIR_SHARE * HANG_TIMEOUTS * timeout_ms / 1000
         # The synchronous one: it guards a state, not a call, and needs no await to be made.
         factory = SyncCircuitBreakerFactory(
             settings.failures, settings.recovery_s, exclude=[RequestInvalid]
@@ -70,10 +75,14 @@ class GuardedTarget(Generic[RequestT, ResultT]):
         self._why = ""
         self.left_at_s = 0.0
         """When calls stopped going through; `time.monotonic()`."""
+        self._alone_s = 0.0
+        """For how long, from then on."""
         self.used_at_s = 0.0
         """When a call last came back, well or not."""
         self._heard_at_s = 0.0
         """When a call last worked, or a timeout was last held against the skill."""
+        self._silent_s, self._silent_until_s = 0.0, 0.0
+        """How long calls were under way of which none came back, and until when that is counted."""
         self.times_left = 0
         """How often it was left alone."""
 
@@ -88,7 +97,7 @@ class GuardedTarget(Generic[RequestT, ResultT]):
     def is_due(self) -> bool:
         """Whether it was left alone for long enough to be tried again."""
         waited_s = time.monotonic() - self.left_at_s
-        return self.state is BreakerState.OPEN and waited_s > self._settings.recovery_s
+        return self.state is BreakerState.OPEN and waited_s > self._alone_s
 
     @property
     def why(self) -> str:
@@ -132,17 +141,52 @@ class GuardedTarget(Generic[RequestT, ResultT]):
             except OpenedState:  # the wall clock, which purgatory goes by, was set back
                 raise SkillUnavailable(self.name, "is left alone for now") from None
             except (SkillError, asyncio.CancelledError) as error:
-                if not trying and self._says_nothing(error, given_ms, started_s):
+                if not self._counts(error, given_ms, started_s, trying):
                     outcome.pop_all()
-                elif isinstance(error, SkillTimeout):
-                    self._heard_at_s = time.monotonic()
                 self._why = error.detail if isinstance(error, SkillError) else "was cancelled"
                 raise
             finally:
                 self.used_at_s = time.monotonic()
             self._took_ms.append((self.used_at_s - started_s) * 1000)
-            self._heard_at_s = self.used_at_s
+            self._heard_at_s = self._silent_until_s = self.used_at_s
+            self._silent_s = 0.0
             return result
+
+    def _counts(
+        self, error: BaseException, given_ms: float, started_s: float, trying: bool
+    ) -> bool:
+        """Whether a call that failed is held against the skill."""
+        says_nothing = self._says_nothing(error, given_ms, started_s)
+        hangs = self._hangs(error, given_ms, started_s)
+        if trying:
+            if not isinstance(error, RequestInvalid):
+                self._open_for(2 * self._alone_s)
+            return True
+        if hangs and self.state is BreakerState.CLOSED:
+            self._open_for(self._silent_s)
+            return True
+        if isinstance(error, SkillTimeout) and not says_nothing:
+            self._heard_at_s = time.monotonic()
+        return not says_nothing
+
+    def _hangs(self, error: BaseException, given_ms: float, started_s: float) -> bool:
+        """Whether a call that failed makes the silence of the skill that of one that hangs.
+
+        An overloaded skill answers some call meanwhile, or soon after it was given too much at
+        once; it is therefore tried again after as long as it was silent.
+        """
+        if not isinstance(error, SkillTimeout | SkillRejected | asyncio.CancelledError):
+            self._silent_s, self._silent_until_s = 0.0, time.monotonic()
+        elif isinstance(error, SkillTimeout) and given_ms >= self._fair_ms:
+            since_s, self._silent_until_s = self._silent_until_s, time.monotonic()
+            self._silent_s += self._silent_until_s - max(started_s, since_s)
+        return self._silent_s >= self._hang_s
+
+    def _open_for(self, alone_s: float) -> None:
+        """Let no call through for so long, instead of for as long as after failures."""
+        opened = OpenedState(self.name)
+        opened.opened_at -= max(self._settings.recovery_s - alone_s, 0.0)
+        self._breaker.context.set_state(opened)
 
     def _says_nothing(self, error: BaseException, given_ms: float, started_s: float) -> bool:
         """Whether an error tells neither that the skill works nor that it does not.
@@ -168,6 +212,7 @@ class GuardedTarget(Generic[RequestT, ResultT]):
                 self.times_left += 1
                 log.warning("skill left alone", extra={"skill": name, "why": self._why})
             self.left_at_s = now
+            self._alone_s = self._settings.recovery_s - (time.time() - event.opened_at)
         elif event.state == "closed":
             log.warning("skill returned", extra={"skill": name})
             self.left_at_s = 0.0

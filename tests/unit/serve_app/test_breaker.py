@@ -1,5 +1,6 @@
 import asyncio
 import logging
+import time
 
 import pytest
 
@@ -34,6 +35,20 @@ class Arm:
         if isinstance(self.does, BaseException):
             raise self.does
         return self.does
+
+
+class Hanging:
+    """A target that answers nothing while it hangs."""
+
+    def __init__(self):
+        self.hangs, self.asked = True, 0
+
+    async def call(self, request, deadline):
+        self.asked += 1
+        if self.hangs:
+            await asyncio.sleep(deadline.remaining_ms() / 1000)
+            raise SkillTimeout("arm", "x")
+        return "well"
 
 
 def accepted(name, answer):
@@ -278,3 +293,64 @@ async def test_a_timeout_does_not_count_when_another_call_came_back_meanwhile():
     arm.gate.set()
     assert isinstance(await slow, SkillTimeout)
     assert BreakerState.CLOSED is guard.state
+
+
+async def test_a_skill_that_hangs_is_left_alone_after_two_timeouts_for_as_long_as_it_was_silent():
+    arm = Hanging()
+    guard = guarded(arm, failures=5, recovery_s=60, timeout_ms=150)
+    for _ in range(5):
+        await asyncio.gather(*(call(guard, budget_ms=150) for _ in range(4)))
+    assert (8, BreakerState.OPEN, 1) == (arm.asked, guard.state, guard.times_left)
+    assert not guard.is_due
+    arm.hangs = False
+    await asyncio.sleep(0.5)
+    assert "well" == await call(guard)
+    assert BreakerState.CLOSED is guard.state
+
+
+async def test_a_skill_that_hangs_on_is_tried_less_and_less():
+    arm = Hanging()
+    guard = guarded(arm, failures=5, recovery_s=60, timeout_ms=50)
+    waited_s = []
+    while len(waited_s) < 3:
+        await call(guard, budget_ms=50)
+        if guard.state is BreakerState.OPEN:
+            for _ in range(1000):
+                if guard.is_due:
+                    break
+                await asyncio.sleep(0.002)
+            waited_s.append(time.monotonic() - guard.left_at_s)
+    assert waited_s[1] > 1.5 * waited_s[0]
+    assert waited_s[2] > 1.5 * waited_s[1]
+
+
+async def test_a_skill_that_answers_now_and_then_does_not_hang():
+    arm = Hanging()
+    guard = guarded(arm, failures=3, recovery_s=60, timeout_ms=50)
+    for _ in range(4):
+        arm.hangs = True
+        late = [asyncio.create_task(call(guard, budget_ms=50)) for _ in range(4)]
+        await asyncio.sleep(0.03)
+        arm.hangs = False
+        assert "well" == await call(guard, budget_ms=50)
+        await asyncio.gather(*late)
+    assert BreakerState.CLOSED is guard.state
+
+
+async def test_a_failure_is_no_silence():
+    arm, hanging = Arm(DOWN), Hanging()
+    guard = guarded(hanging, failures=9, recovery_s=60, timeout_ms=50)
+    for _ in range(3):
+        guard._target = hanging
+        await call(guard, budget_ms=50)
+        guard._target = arm
+        await call(guard, budget_ms=50)
+    assert BreakerState.CLOSED is guard.state
+
+
+async def test_calls_that_had_no_fair_time_do_not_show_that_a_skill_hangs():
+    arm = Hanging()
+    guard = guarded(arm, failures=5, recovery_s=60, timeout_ms=50)
+    for _ in range(6):
+        await call(guard, budget_ms=30)
+    assert (6, BreakerState.CLOSED) == (arm.asked, guard.state)
