@@ -9,7 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
@@ -24,6 +24,9 @@ _TOKEN = re.compile(rf"[{HAN}]|(?:(?![{HAN}])[^\W_])+")
 SKETCH_DIM = 1024
 REMEMBERED = 2048
 """Texts whose words are kept counted: popular passages turn up in many rankings."""
+
+_UNKNOWN = np.zeros(SKETCH_DIM, np.float32)
+"""Sketch of words that are only compared whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ def deduplicate(hits: Sequence[Hit], limits: Limits, top_k: int) -> Deduplicated
         if len(kept) == top_k:
             break
         passage = hit.passage
-        words = _words_of(passage)
+        words = _words_of(passage, counted=limits.likeness < 1)
         why = seen.like(words)
         if why:
             dropped.append(Dropped(passage.id, passage.document_id, "duplicate", why))
@@ -86,11 +89,12 @@ class _Seen:
         self._likeness = likeness
         self._ids: list[str] = []
         self._words: list[_Words] = []
-        self._exact: dict[str, str] = {}
-        self._sketches = np.zeros((most, SKETCH_DIM), np.float32)
+        self._exact: dict[bytes, str] = {}
+        self._sketches = np.zeros((most if likeness < 1 else 0, SKETCH_DIM), np.float32)
 
     def add(self, passage_id: str, words: "_Words") -> None:
-        self._sketches[len(self._ids)] = words.sketch
+        if self._likeness < 1:
+            self._sketches[len(self._ids)] = words.sketch
         self._ids.append(passage_id)
         self._words.append(words)
         self._exact[words.digest] = passage_id
@@ -113,10 +117,10 @@ class _Seen:
 class _Words:
     """How often each word, and each pair of neighbouring Chinese characters, occurs."""
 
-    digest: str
-    counts: Mapping[str, int]
-    norm: float
-    sketch: NDArray[np.float32]
+    digest: bytes
+    counts: Mapping[str, int] = field(default_factory=dict)
+    norm: float = 0.0
+    sketch: NDArray[np.float32] = field(default_factory=lambda: _UNKNOWN)
     """`(SKETCH_DIM,)`: the counts by hash, over their true norm. Counts are not negative, so words
     that share a bucket can only add: the product of two sketches is never below the cosine."""
 
@@ -128,8 +132,10 @@ class _Words:
         return shared / (self.norm * other.norm)
 
 
-def _words_of(passage: Passage) -> _Words:
-    return _counted(passage.text) if passage.text.strip() else _counted(f"{passage.id}\x00")
+def _words_of(passage: Passage, *, counted: bool) -> _Words:
+    """Args: counted: whether more than equality will be asked for."""
+    text = passage.text if passage.text.strip() else f"{passage.id}\x00"
+    return _counted(text) if counted else _Words(_digest(folded(text)))
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -142,8 +148,11 @@ def _counted(text: str) -> _Words:
         buckets = np.fromiter((hash(unit) % SKETCH_DIM for unit in counts), np.int64, len(counts))
         weights = np.fromiter(counts.values(), np.float64, len(counts))
         sketch[:] = np.bincount(buckets, weights, SKETCH_DIM) / norm
-    digest = hashlib.blake2b(plain.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-    return _Words(digest, counts, norm, sketch)
+    return _Words(_digest(plain), counts, norm, sketch)
+
+
+def _digest(plain: str) -> bytes:
+    return hashlib.blake2b(plain.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _units(plain: str) -> Iterator[str]:

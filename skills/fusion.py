@@ -97,17 +97,23 @@ _NORMALISE: dict[Method, Callable[[Sequence[float], float], tuple[list[float], f
 }
 
 
-def fuse(arms: Sequence[Arm], params: FusionParams) -> _Ranked:
+def fuse(arms: Sequence[Arm], params: FusionParams, top_k: int | None = None) -> _Ranked:
     """Fuse arms into one ranking.
 
     A hit with score 0 (or a score that is no number) has no rank and no vote; a passage that an arm
     lists twice votes once, at its better rank. The order of the arms does not matter.
 
+    Args:
+        arms: rankings of one query.
+        params: how they become one.
+        top_k: how many of the ranking are wanted whole; the provenance of the rest is left as one
+            arm gave it. All of them when None.
+
     Returns:
         Fused score and hit, best first, ties by passage id; each passage once, with the provenance
         of every arm that voted for it.
     """
-    arms = sorted(arms, key=_content)
+    arms = _in_order(arms)
     if params.groups == "balance" and len({arm.group for arm in arms}) > 1:
         return _interleaved(arms, params)
     voters = [(arm, _voting_hits(arm)) for arm in arms]
@@ -118,14 +124,15 @@ def fuse(arms: Sequence[Arm], params: FusionParams) -> _Ranked:
         for passage_id, hit in hits.items():
             found.setdefault(passage_id, []).append(hit)
     scored = [
-        (
-            math.fsum(b.weight * b.votes.get(passage_id, b.absent) for b in ballots),
-            hits,
-        )
-        for passage_id, hits in found.items()
+        (-math.fsum([b.weight * b.votes.get(passage_id, b.absent) for b in ballots]), passage_id)
+        for passage_id in found
     ]
-    ranked = [(score, _merged(hits, score)) for score, hits in scored]
-    return sorted(ranked, key=lambda entry: (-entry[0], entry[1].passage.id))
+    scored.sort()
+    wanted = len(scored) if top_k is None else top_k
+    return [
+        (-negated, _merged(found[passage_id] if rank < wanted else found[passage_id][:1], -negated))
+        for rank, (negated, passage_id) in enumerate(scored)
+    ]
 
 
 def _ballots(
@@ -182,9 +189,20 @@ def _interleaved(arms: Sequence[Arm], params: FusionParams) -> _Ranked:
 def _merged(hits: Sequence[Hit], score: float) -> Hit:
     if len(hits) == 1:
         return Hit(hits[0].passage, score, hits[0].provenance)
-    seen = {p for hit in hits for p in hit.provenance}
-    order = sorted(seen, key=lambda p: (p.stage, p.skill, p.group, p.rank, p.score))
-    return Hit(hits[0].passage, score, tuple(order))
+    found = {
+        (p.stage, p.skill, p.group, p.rank, p.score): p for hit in hits for p in hit.provenance
+    }
+    return Hit(hits[0].passage, score, tuple(found[place] for place in sorted(found)))
+
+
+def _in_order(arms: Sequence[Arm]) -> list[Arm]:
+    """The arms in an order that is theirs and not their caller's."""
+    names = {(arm.group, arm.skill) for arm in arms}
+    return sorted(arms, key=_name if len(names) == len(arms) else _content)
+
+
+def _name(arm: Arm) -> tuple[str, str]:
+    return arm.group, arm.skill
 
 
 def _content(arm: Arm) -> tuple[str, str, list[tuple[str, float]]]:
@@ -213,7 +231,7 @@ class FusionSkill:
         params = params_of(request, FusionParams)
         if isinstance(params, RequestInvalid):
             return SkillResult(error=params)
-        ranked = [hit for _, hit in fuse(request.arms, params)]
+        ranked = [hit for _, hit in fuse(request.arms, params, request.top_k)]
         return SkillResult(
             hits=tuple(ranked[: request.top_k]),
             dropped=_dropped(request, ranked),
@@ -228,7 +246,7 @@ def _dropped(request: SkillRequest, ranked: Sequence[Hit]) -> tuple[Dropped, ...
         if rank > request.top_k
     ]
     known = {hit.passage.id for hit in ranked}
-    for arm in sorted(request.arms, key=_content):
+    for arm in _in_order(request.arms):
         for hit in arm.hits:
             if hit.passage.id not in known:
                 known.add(hit.passage.id)

@@ -3,12 +3,11 @@ results.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from skills.errors import RequestInvalid, SkillError, SkillTimeout
 from skills.skill import SkillRequest, SkillResult
 from skills.stores.store import Ranking
-from skills.types import Provenance
+from skills.types import Hit, Provenance
 
 
 def refusal(request: SkillRequest, skill: str) -> SkillError | None:
@@ -27,7 +26,7 @@ def retrieved(ranking: Ranking, skill: str, spent_ms: Mapping[str, float]) -> Sk
     if isinstance(ranking, SkillError):
         return SkillResult(error=ranking, spent_ms=spent_ms)
     hits = tuple(
-        replace(hit, provenance=(Provenance(0, skill, rank, hit.score),))
+        Hit(hit.passage, hit.score, (Provenance(0, skill, rank, hit.score),))
         for rank, hit in enumerate(ranking, start=1)
     )
     return SkillResult(hits=hits, spent_ms=spent_ms)

@@ -11,6 +11,7 @@ from serve_app.api.app import build_api
 from serve_app.catalogue import configured
 from serve_app.config import TacticianConfig
 from serve_app.deployments.handles import handle_send
+from serve_app.deployments.heap import settle
 from serve_app.deployments.metrics import RayMetrics
 from serve_app.deployments.skill_apps import SkillApps
 from serve_app.graph import build_gateway, inline_sends, is_inline, part_names
@@ -41,4 +42,6 @@ class GatewayDeployment:
 
     def __serve_build_asgi_app__(self) -> FastAPI:
         """Called by Serve once the constructor is done."""
-        return build_api(self._gateway, self._config, self._live)
+        api = build_api(self._gateway, self._config, self._live)
+        settle()
+        return api

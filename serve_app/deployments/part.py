@@ -7,6 +7,7 @@ from typing import Any
 
 from serve_app.calls import Envelope, serve_batch
 from serve_app.config import TacticianConfig
+from serve_app.deployments.heap import settle
 from serve_app.parts import Part, build_part
 from serve_app.parts.hosted import HostedPart
 from skills.manifest import SkillManifest
@@ -46,6 +47,7 @@ class PartDeployment:
                 await self._part.check_health()  # loads what is loaded at first use
         except Exception as error:  # a part that is not well costs its part, not the start
             log.error("part is not well: %s: %s", type(error).__name__, error)
+        settle()
 
     async def run(self, envelopes: Sequence[Envelope[Any]], budget_ms: float) -> list[Any]:
         """Serve a batch."""

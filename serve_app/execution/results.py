@@ -49,26 +49,24 @@ def stamped(
         earlier
             stages are kept, and what a skill wrote itself is replaced.
     """
-    kept = [
-        hit.provenance
-        if fused or not hit.provenance
-        else tuple(p for p in hit.provenance if 0 < p.stage < stage)
-        for hit in hits
-    ]
-    return tuple(
-        Hit(
-            hit.passage,
-            hit.score,
-            (*before, Provenance(stage, skill, rank, float(hit.score), group, _parts(hit, fused))),
-        )
-        for rank, (hit, before) in enumerate(zip(hits, kept, strict=True), 1)
-    )
+    stamps = []
+    for rank, hit in enumerate(hits, 1):
+        before, parts = (hit.provenance, ()) if fused else _kept(hit.provenance, stage)
+        mine = Provenance(stage, skill, rank, float(hit.score), group, parts)
+        stamps.append(Hit(hit.passage, hit.score, (*before, mine)))
+    return tuple(stamps)
 
 
-def _parts(hit: Hit, fused: bool) -> tuple[tuple[str, float], ...]:
-    """What the skill that ranked a hit just now says its score is made of."""
-    own = (p.parts for p in hit.provenance if p.stage == 0 and p.parts)
-    return () if fused else next(own, ())
+def _kept(
+    found: tuple[Provenance, ...], stage: int
+) -> tuple[tuple[Provenance, ...], tuple[tuple[str, float], ...]]:
+    """What earlier stages wrote, and what the skill that ranked the hit just now says its score is
+    made of.
+    """
+    if len(found) == 1 and found[0].stage == 0:  # what a skill that retrieves writes
+        return (), found[0].parts
+    own = (p.parts for p in found if p.stage == 0 and p.parts)
+    return tuple(p for p in found if 0 < p.stage < stage), next(own, ())
 
 
 def with_tail(
