@@ -19,6 +19,8 @@ class Outcome:
     reward: float
     """In [0, 1]."""
     cost_ms: float
+    stands_for: float = 1.0
+    """Requests that it speaks for: itself, and those about which nobody said anything."""
 
 
 class Policy(Protocol):

@@ -1,7 +1,7 @@
 """A Bayesian linear model of rewards, shrunk towards "all plans are equal"."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -98,8 +98,10 @@ class LinearRewardModel:
         """See `RewardModel.learn`. Order matters only when the discount is below 1."""
         if not len(plans):
             return
+        known = self._posterior if self.settings.discount == 1 else None
         for plan in sorted(set(plans) - set(self.plans)):
             self._add(plan)
+            known = None
         phi = np.zeros((len(plans), self._width))
         for plan in set(plans):
             rows = np.array([name == plan for name in plans])
@@ -111,6 +113,8 @@ class LinearRewardModel:
         surprise = (rewards - self.settings.mean_reward)[:, None]
         self.moment = kept * self.moment + (worth * phi * surprise).sum(axis=0)
         self._posterior = None
+        if known is not None and 4 * len(plans) <= self._width:
+            self._posterior = self._corrected(known[1], phi * np.sqrt(worth))
 
     def restore(self, plans: tuple[str, ...], gram: np.ndarray, moment: np.ndarray) -> None:
         """Take over what another instance had learnt.
@@ -128,6 +132,31 @@ class LinearRewardModel:
             raise ValueError(f"{gram.shape} and {moment.shape} do not fit width {self._width}")
         self.gram, self.moment = gram, moment
         self._posterior = None
+
+    def forget(self, plan: str) -> None:
+        """Know no more of a plan than of one that was never seen, and the same of all else."""
+        if plan not in self.plans:
+            return
+        block = self._at(plan)
+        own = self.gram[block, block] + np.diag(self._prior_precision()[block])
+        through = np.linalg.solve(own, self.gram[block]).T
+        self.moment = self.moment - through @ self.moment[block]
+        self.gram = self.gram - through @ self.gram[block]
+        self.gram[block], self.gram[:, block], self.moment[block] = 0, 0, 0
+        self._posterior = None
+
+    def combined(self, by_plan: Mapping[str, np.ndarray]) -> tuple[float, float]:
+        """Mean and variance of a sum of plans' expectations, difficulty left out.
+
+        Args:
+            by_plan: `(1 + num_columns,)` each, of plans that were seen; they sum to zero, so that
+                how hard queries are cancels out.
+        """
+        weights, covariance = self._solved()
+        direction = np.zeros(self._width)
+        for plan, features in by_plan.items():
+            direction[self._at(plan)] = features
+        return float(direction @ weights), max(float(direction @ covariance @ direction), 0.0)
 
     def contributions(self, x: np.ndarray, plan: str, other: str) -> np.ndarray:
         """See `RewardModel.contributions`."""
@@ -165,6 +194,16 @@ class LinearRewardModel:
             self._posterior = covariance @ self.moment, (covariance + covariance.T) / 2
         return self._posterior
 
+    def _corrected(self, covariance: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """As `_solved`, from what it was before a few rows: a tenth of the time.
+
+        Source: the matrix inversion lemma, Woodbury, Inverting Modified Matrices, 1950.
+        """
+        across = covariance @ rows.T
+        inner = np.eye(len(rows)) + rows @ across
+        covariance = covariance - across @ np.linalg.solve(inner, across.T)
+        return covariance @ self.moment, (covariance + covariance.T) / 2
+
     def _prior_precision(self) -> np.ndarray:
         settings = self.settings
         shared = np.full(1 + self.num_columns, settings.query_spread**-2)
@@ -175,8 +214,11 @@ class LinearRewardModel:
     def _block(self, weights: np.ndarray, plan: str) -> np.ndarray:
         if plan not in self.plans:
             return np.zeros(1 + self.num_columns)
+        return weights[self._at(plan)]
+
+    def _at(self, plan: str) -> slice:
         at = (1 + self.plans.index(plan)) * (1 + self.num_columns)
-        return weights[at : at + 1 + self.num_columns]
+        return slice(at, at + 1 + self.num_columns)
 
 
 def fit_linear(

@@ -1,14 +1,13 @@
 """What learning is worth on a replay: every study of this package, each on the same queries."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from policies.learned.exploration import Rule
 from policies.learned.fit import Family, FitSettings, fit
 from policies.offpolicy.estimators import Method
 from policies.policy import Policy
@@ -23,7 +22,7 @@ from policies.replay.offline import (
     held_out_collections,
 )
 from policies.replay.online import OnlineResult, Recovery, learn_online, online_policy, recover
-from policies.replay.stream import StreamSettings
+from policies.replay.stream import Shift, StreamSettings
 from policies.rules import Rules, RulesPolicy
 
 
@@ -35,7 +34,7 @@ class BenchSettings(BaseModel):
     families: tuple[Family, ...] = tuple(Family)
     prices: tuple[float, ...] = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0)
     """Reward that a second is worth, for policies that save time."""
-    seeds: int = Field(default=3, ge=1)
+    seeds: int = Field(default=5, ge=1)
     num_requests: int = Field(default=5000, ge=100)
     """Of online traffic."""
     resamplings: int = Field(default=200, ge=1)
@@ -105,12 +104,7 @@ def bench(matrix: ReplayMatrix, rules: Rules, settings: BenchSettings | None = N
         held_out={str(family): found for family, found in held.items()},
         priced=tuple(_priced(matrix, settings)),
         online=tuple(_online(matrix, rules, settings)),
-        recovery=recover(
-            lambda: online_policy(matrix, _known(rules.default, matrix)),
-            matrix,
-            at=settings.num_requests // 2,
-            seeds=settings.seeds,
-        ),
+        recovery=_recovery(matrix, rules, settings),
         coverage=tuple(_covered(matrix, rules, settings)),
     )
 
@@ -140,13 +134,6 @@ def _still(family: Family, price: float = 0.0) -> FitSettings:
     return FitSettings(family=family, weight_per_s=price, epsilon=0.0, epsilon_floor=0.0)
 
 
-def _known(plan: str, matrix: ReplayMatrix) -> str:
-    """The plan, or the best one when the replay does not have it."""
-    if plan in matrix.plans:
-        return plan
-    return matrix.plans[int(matrix.training().plan_means(matrix.rewards).argmax())]
-
-
 def _trial(matrix: ReplayMatrix, family: Family) -> Trial:
     seen, unseen = matrix.split("dev"), matrix.split("test")
     fitted = fit_searched(seen.training(), _still(family))
@@ -168,25 +155,46 @@ def _priced(matrix: ReplayMatrix, settings: BenchSettings) -> Iterator[Priced]:
 
 
 def _online(matrix: ReplayMatrix, rules: Rules, settings: BenchSettings) -> Iterator[OnlineResult]:
+    """On queries that the trained policy did not see."""
+    seen, unseen = matrix.split("dev"), matrix.split("test")
+    means = unseen.training().plan_means(unseen.rewards)
+    poor = RulesPolicy(Rules(default=unseen.plans[int(means.argmin())]))
+    trained = fit_searched(seen.training(), _still(Family.LINEAR)).policy
     plain = StreamSettings(num_requests=settings.num_requests)
-    wrong = plain.model_copy(update={"wrong_share": 0.3})
-    for name, traffic, rule in (
-        ("clean", plain, Rule.THOMPSON),
-        ("clean, pessimistic", plain, Rule.PESSIMISTIC),
-        ("10 % wrong", plain.model_copy(update={"wrong_share": 0.1}), Rule.THOMPSON),
-        ("30 % wrong", wrong, Rule.THOMPSON),
-        ("30 % wrong, pessimistic", wrong, Rule.PESSIMISTIC),
-        ("5 % feedback", plain.model_copy(update={"feedback_share": 0.05}), Rule.THOMPSON),
-    ):
-        reference = _known(rules.default, matrix)
+    for name, baseline, changed in _traffics(unseen, RulesPolicy(rules), poor, trained):
         yield learn_online(
-            partial(online_policy, matrix, reference, rule=rule),
-            lambda: RulesPolicy(rules),
-            matrix,
-            traffic,
+            partial(online_policy, unseen, baseline),
+            baseline,
+            unseen,
+            plain.model_copy(update=changed(settings.num_requests)),
             name=name,
             seeds=settings.seeds,
+            trained=trained,
         )
+
+
+def _traffics(
+    matrix: ReplayMatrix, rules: Policy, poor: Policy, trained: Policy
+) -> Iterator[tuple[str, Policy, Callable[[int], dict[str, object]]]]:
+    """Name, baseline, and what is special about the traffic, of a number of requests."""
+    wrong: dict[str, object] = {"wrong_share": 0.3}
+    yield "rules", rules, lambda _: {}
+    yield "rules, 10 % wrong", rules, lambda _: {"wrong_share": 0.1}
+    yield "rules, 30 % wrong", rules, lambda _: wrong
+    yield "rules, 5 % feedback", rules, lambda _: {"feedback_share": 0.05}
+    yield "rules, thumbs", rules, lambda _: {"binary": True}
+    half = dict.fromkeys(np.unique(matrix.collections)[::2].tolist(), 1.0)
+    yield "rules, other mix", rules, lambda n: {"shift": Shift(at=n // 2, collection_weights=half)}
+    yield "poorest plan", poor, lambda _: {}
+    yield "poorest plan, 30 % wrong", poor, lambda _: wrong
+    yield "trained", trained, lambda _: {}
+    yield "trained, 30 % wrong", trained, lambda _: wrong
+
+
+def _recovery(matrix: ReplayMatrix, rules: Rules, settings: BenchSettings) -> Recovery:
+    unseen, baseline = matrix.split("test"), RulesPolicy(rules)
+    make = partial(online_policy, unseen, baseline)
+    return recover(make, unseen, at=settings.num_requests // 2, seeds=settings.seeds)
 
 
 def _covered(matrix: ReplayMatrix, rules: Rules, settings: BenchSettings) -> Iterator[Coverage]:

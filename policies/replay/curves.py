@@ -12,24 +12,49 @@ def smoothed(values: np.ndarray, window: int) -> np.ndarray:
     return result
 
 
-def requests_until_settled(
-    gain: np.ndarray, *, window: int = 500, tolerance: float = 0.01, tail: float = 0.2
-) -> int:
-    """Requests after which a curve stays within a tolerance of its final level.
+def requests_until_within(lead: np.ndarray, tolerance: float, *, window: int = 500) -> int | None:
+    """Requests after which a policy stays as good as another one, but for a tolerance.
 
     Args:
-        gain: `(num_requests,)`, e.g. reward of the policy less that of a fixed plan on the same
-            requests: what does not come from easy and hard queries.
-        window: of smoothing.
+        lead: `(num_requests,)`, what it earns more than the other one on the same requests.
         tolerance: absolute, in units of reward.
-        tail: share at the end that makes the final level.
+        window: of smoothing.
 
     Returns:
-        A number of requests, at least 1; the length of the curve when it never settles.
+        A number of requests, at least 1; None when it is still behind at the end.
     """
-    final = gain[int(len(gain) * (1 - tail)) :].mean()
-    outside = np.flatnonzero(smoothed(gain, window) < final - tolerance)
-    return int(outside[-1]) + 2 if len(outside) else 1
+    behind = np.flatnonzero(smoothed(lead, window) < -tolerance)
+    if not len(behind):
+        return 1
+    return None if behind[-1] == len(lead) - 1 else int(behind[-1]) + 2
+
+
+def interval_of_mean(
+    values: np.ndarray, rows: np.ndarray, *, resamples: int = 2000, seed: int = 0
+) -> tuple[float, float, float]:
+    """Mean of values with its 95 % interval, over runs and over queries.
+
+    Args:
+        values: `(num_runs, num_requests)`.
+        rows: `(num_runs, num_requests)` int, the query of each.
+        resamples: of the bootstrap.
+        seed: of its draws.
+
+    Source: weights of runs times weights of queries, Owen and Eckles, Bootstrapping Data Arrays of
+        Arbitrary Order, 2012; exponential ones as in the Bayesian bootstrap.
+    """
+    num_runs, num_queries = len(values), int(rows.max()) + 1
+    sums, counts = np.zeros((2, num_runs, num_queries))
+    for run in range(num_runs):
+        np.add.at(sums[run], rows[run], values[run])
+        np.add.at(counts[run], rows[run], 1)
+    rng = np.random.default_rng(seed)
+    means = []
+    for _ in range(resamples):
+        of_runs, of_queries = rng.exponential(size=num_runs), rng.exponential(size=num_queries)
+        means.append((of_runs @ sums @ of_queries) / (of_runs @ counts @ of_queries))
+    low, high = np.quantile(means, (0.025, 0.975))
+    return float(values.mean()), float(low), float(high)
 
 
 def recovered_share(loss: np.ndarray, after: int, window: int = 250) -> float:

@@ -1,34 +1,40 @@
 """What a policy that learns online does on replayed traffic: arrival, recovery, bad feedback."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from policies.learned.costs import CostSettings, PlanCosts
-from policies.learned.exploration import Exploration, Rule
-from policies.learned.linear import LinearRewardModel, LinearSettings
-from policies.learned.policy import LearnedPolicy, PolicyParts
+from policies.learned.conservative import ConservativePolicy, ConservativeSettings, Learnt
 from policies.learned.vectoriser import Vectoriser
 from policies.policy import Policy
-from policies.replay.curves import recovered_share, requests_until_settled
+from policies.replay.curves import interval_of_mean, recovered_share, requests_until_within
 from policies.replay.matrix import ReplayMatrix
 from policies.replay.simulate import Course, simulate
 from policies.replay.stream import Shift, StreamSettings
 
+MARKS = (250, 500, 1000, 2000, 5000, 10_000, 20_000)
+"""Numbers of requests at which a curve is told."""
+
 
 @dataclass(frozen=True, slots=True)
 class OnlineResult:
-    """One kind of traffic; means over seeds, on the last fifth of the requests."""
+    """One kind of traffic, over several runs: gains are reward less that of the baseline."""
 
     name: str
-    gain: float
-    """Reward less that of the policy it is held against, on the same requests."""
-    low: float
-    high: float
-    """Lowest and highest of the seeds."""
-    settled_after: int
-    """Requests until the gain stays within 0.01 of its final level; the slowest seed."""
+    whole: tuple[float, float, float]
+    """Mean gain of all requests, and its 95 % interval over runs and queries."""
+    last: tuple[float, float, float]
+    """The same of the last fifth."""
+    curve: Mapping[int, float]
+    """Requests to the gain cumulated by then: regret against the baseline, the other way round."""
+    deepest: float
+    """The lowest cumulated gain of any run at any time: the most that learning ever cost."""
+    settled_after: int | None
+    """Requests until it stays within 1 % of what the policy that it ends as earns on the same
+    requests; the slowest run."""
+    trained_after: int | None
+    """Until it stays within 1 % of a policy trained on a replay; None: never, or there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,60 +44,96 @@ class Recovery:
     plan: str
     recovered: float
     """Share of the loss that was gone 500 requests later; mean over seeds."""
+    lowest: float
+    """The seed that recovered least."""
 
 
 def online_policy(
-    matrix: ReplayMatrix, reference: str, *, rule: Rule = Rule.THOMPSON, discount: float = 0.999
-) -> LearnedPolicy:
-    """A policy that knows the columns and nothing else yet.
+    matrix: ReplayMatrix, baseline: Policy, settings: ConservativeSettings | None = None
+) -> ConservativePolicy:
+    """A policy that has learnt nothing yet.
 
     Args:
         matrix: gives the columns and their scales, no rewards.
-        reference: the plan to begin with.
-        rule: how it explores.
-        discount: memory, see `LinearSettings`.
+        baseline: what it begins with.
+        settings: of the learning.
     """
-    vectoriser = Vectoriser.fit(matrix.requests)
-    return LearnedPolicy(
-        PolicyParts(
-            name=f"linear_{rule}",
-            vectoriser=vectoriser,
-            model=LinearRewardModel(len(vectoriser.columns), LinearSettings(discount=discount)),
-            costs=PlanCosts(CostSettings()),
-            exploration=Exploration(rule=rule, epsilon=0.05, epsilon_floor=0.01, draws=64),
-            reference=reference,
-        )
-    )
+    settings = settings or ConservativeSettings()
+    learnt = Learnt.nothing(Vectoriser.fit(matrix.requests), settings)
+    return ConservativePolicy(baseline, learnt, settings)
 
 
 def learn_online(
     make: Callable[[], Policy],
-    against: Callable[[], Policy],
+    baseline: Policy,
     matrix: ReplayMatrix,
     traffic: StreamSettings,
     *,
     name: str,
-    seeds: int = 3,
+    seeds: int = 5,
+    trained: Policy | None = None,
 ) -> OnlineResult:
-    """Let a policy learn on traffic, and hold it against another one on the same traffic.
+    """Let a policy learn on traffic, and hold it against its baseline on the same traffic.
 
     Args:
         make: a fresh policy for each seed.
-        against: what it is held against, e.g. the rules.
+        baseline: what it is held against, e.g. the rules.
         matrix: what plans earn.
         traffic: its seed is counted up.
         name: of the result.
         seeds: how many runs.
+        trained: where it might arrive at best.
     """
-    gains, settled = [], []
-    for seed in range(seeds):
-        seeded = traffic.model_copy(update={"seed": traffic.seed + 1000 * seed})
-        gain = (
-            simulate(make(), matrix, seeded).expected - simulate(against(), matrix, seeded).expected
-        )
-        gains.append(float(gain[-len(gain) // 5 :].mean()))
-        settled.append(requests_until_settled(gain))
-    return OnlineResult(name, float(np.mean(gains)), min(gains), max(gains), max(settled))
+    runs = [
+        _run(make(), baseline, matrix, _seeded(traffic, seed), trained) for seed in range(seeds)
+    ]
+    gains = np.stack([run.gain for run in runs])
+    rows = np.stack([run.rows for run in runs])
+    last = traffic.num_requests // 5
+    summed = np.cumsum(gains, axis=1)
+    return OnlineResult(
+        name=name,
+        whole=interval_of_mean(gains, rows),
+        last=interval_of_mean(gains[:, -last:], rows[:, -last:]),
+        curve={m: float(summed[:, m - 1].mean()) for m in MARKS if m <= traffic.num_requests},
+        deepest=min(0.0, float(summed.min())),
+        settled_after=_slowest([run.settled_after for run in runs]),
+        trained_after=_slowest([run.trained_after for run in runs]),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Run:
+    rows: np.ndarray
+    gain: np.ndarray
+    settled_after: int | None
+    trained_after: int | None
+
+
+def _run(
+    policy: Policy,
+    baseline: Policy,
+    matrix: ReplayMatrix,
+    traffic: StreamSettings,
+    trained: Policy | None,
+) -> _Run:
+    course = simulate(policy, matrix, traffic)
+    held = [
+        simulate(other, matrix, traffic, learning=False).expected
+        for other in (baseline, policy, trained or baseline)
+    ]
+    usual, final, aim = held
+    near = 0.01 * float(final.mean())
+    return _Run(
+        rows=course.rows,
+        gain=course.expected - usual,
+        settled_after=requests_until_within(course.expected - final, near),
+        trained_after=requests_until_within(course.expected - aim, near) if trained else None,
+    )
+
+
+def _seeded(traffic: StreamSettings, number: int) -> StreamSettings:
+    return traffic.model_copy(update={"seed": traffic.seed + 1000 * number})
 
 
 def recover(
@@ -100,7 +142,7 @@ def recover(
     *,
     at: int = 2000,
     factor: float = 0.3,
-    seeds: int = 3,
+    seeds: int = 5,
 ) -> Recovery:
     """Degrade the plan that a policy has come to favour, and see how much it wins back.
 
@@ -120,7 +162,13 @@ def recover(
         shift = Shift(at=at, plan_factors={favourite: factor})
         traffic = StreamSettings(num_requests=at + 500, shift=shift, seed=seed)
         found.append(recovered_share(_loss(simulate(make(), matrix, traffic), favourite, at), 500))
-    return Recovery(favourite, float(np.mean(found)))
+    return Recovery(favourite, float(np.mean(found)), min(found))
+
+
+def _slowest(found: Sequence[int | None]) -> int | None:
+    """The largest; None when one never arrived, or there is none."""
+    arrived = [one for one in found if one is not None]
+    return max(arrived) if arrived and len(arrived) == len(found) else None
 
 
 def _loss(course: Course, degraded: str, at: int) -> np.ndarray:

@@ -1,12 +1,14 @@
 """A policy learning online on replayed traffic, one reward per request."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 
 from policies.policy import Outcome, Policy
 from policies.replay.matrix import ReplayMatrix
-from policies.replay.stream import StreamSettings, arrivals
+from policies.replay.stream import Arrival, StreamSettings, arrivals
+from policies.types import Decision
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -14,6 +16,8 @@ class Course:
     """What a policy did request by request."""
 
     plans: tuple[str, ...]
+    rows: np.ndarray
+    """`(num_requests,)` int, of the matrix."""
     chosen: np.ndarray
     """`(num_requests,)` int, column of the plan."""
     propensities: np.ndarray
@@ -50,6 +54,7 @@ def simulate(
     settings: StreamSettings,
     *,
     update_every: int = 10,
+    learning: bool = True,
 ) -> Course:
     """Let a policy decide and learn on replayed traffic.
 
@@ -57,32 +62,50 @@ def simulate(
         policy: it is changed by learning.
         matrix: what plans earn and cost.
         settings: the traffic.
-        update_every: rewards are learnt in batches of this many requests, as a service would.
+        update_every: requests are decided, and their rewards learnt, in batches of this many, as a
+            service would.
+        learning: whether it is told rewards at all.
     """
     rng = np.random.default_rng(settings.seed + 1)
     column = {plan: i for i, plan in enumerate(matrix.plans)}
     shape = settings.num_requests, len(matrix.plans)
-    propensities, rewards, cost_ms = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    chosen = np.zeros(settings.num_requests, dtype=int)
-    waiting: list[Outcome] = []
-    for number, arrival in enumerate(arrivals(matrix, settings)):
-        (decision,) = policy.choose([matrix.requests[arrival.row]], rng)
-        at = column[decision.plan]
-        chosen[number], rewards[number] = at, arrival.rewards
-        cost_ms[number] = matrix.cost_ms[arrival.row]
-        for score in decision.scores:
-            propensities[number, column[score.plan]] = score.propensity
-        if arrival.feedback is not None:
-            waiting.append(
-                Outcome(
-                    request=matrix.requests[arrival.row],
-                    plan=decision.plan,
-                    propensity=decision.propensity,
-                    reward=float(arrival.feedback[at]),
-                    cost_ms=float(cost_ms[number, at]),
-                )
-            )
-        if (number + 1) % update_every == 0:
-            policy.update(waiting)
-            waiting = []
-    return Course(matrix.plans, chosen, propensities, rewards, cost_ms)
+    course = Course(
+        plans=matrix.plans,
+        rows=np.zeros(shape[0], dtype=int),
+        chosen=np.zeros(shape[0], dtype=int),
+        propensities=np.zeros(shape),
+        rewards=np.zeros(shape),
+        cost_ms=np.zeros(shape),
+    )
+    number, silent = 0, 0
+    arriving = arrivals(matrix, settings)
+    while batch := list(islice(arriving, update_every)):
+        decisions = policy.choose([matrix.requests[arrival.row] for arrival in batch], rng)
+        outcomes = []
+        for arrival, decision in zip(batch, decisions, strict=True):
+            at = column[decision.plan]
+            course.rows[number], course.chosen[number] = arrival.row, at
+            course.rewards[number] = arrival.rewards
+            course.cost_ms[number] = matrix.cost_ms[arrival.row]
+            for score in decision.scores:
+                course.propensities[number, column[score.plan]] = score.propensity
+            number += 1
+            if arrival.feedback is not None:
+                outcomes.append(_outcome(matrix, arrival, decision, at))
+        silent += len(batch)
+        if outcomes and learning:
+            stands_for = silent / len(outcomes)
+            policy.update([replace(outcome, stands_for=stands_for) for outcome in outcomes])
+            silent = 0
+    return course
+
+
+def _outcome(matrix: ReplayMatrix, arrival: Arrival, decision: Decision, at: int) -> Outcome:
+    feedback = arrival.rewards if arrival.feedback is None else arrival.feedback
+    return Outcome(
+        request=matrix.requests[arrival.row],
+        plan=decision.plan,
+        propensity=decision.propensity,
+        reward=float(feedback[at]),
+        cost_ms=float(matrix.cost_ms[arrival.row, at]),
+    )

@@ -95,3 +95,47 @@ def test_digest_changes_with_what_was_learnt():
     assert before == LinearRewardModel(1).digest
     model.learn(np.ones((1, 1)), ["a"], np.ones(1), np.ones(1))
     assert before != model.digest
+
+
+def three_plans(seed=0, plans=("a", "b", "c"), num=200):
+    rng = np.random.default_rng(seed)
+    model, x = LinearRewardModel(3, LinearSettings()), rng.normal(size=(num, 3))
+    chosen = rng.choice(plans, num).tolist()
+    model.learn(x, chosen, rng.random(num), np.ones(num))
+    return model, x
+
+
+def test_forgets_a_plan_and_nothing_else():
+    model, x = three_plans()
+    before = model.predict(x[:5], ("a", "b"))
+    model.forget("c")
+    after = model.predict(x[:5], ("a", "b"))
+    assert after.mean == pytest.approx(before.mean)
+    assert after.covariance == pytest.approx(before.covariance)
+    new, forgotten = (model.predict(x[:5], (plan,)) for plan in ("unseen", "c"))
+    assert forgotten.mean == pytest.approx(new.mean)
+    assert forgotten.covariance == pytest.approx(new.covariance)
+
+
+def test_a_few_rewards_at_a_time_teach_the_same_as_all_at_once():
+    rng = np.random.default_rng(1)
+    x, rewards = rng.normal(size=(60, 8)), rng.random(60)
+    plans = [("a", "b", "c")[i % 3] for i in range(60)]
+    whole, slow = (LinearRewardModel(8, LinearSettings()) for _ in range(2))
+    whole.learn(x, plans, rewards, np.ones(60))
+    for i in range(0, 60, 5):
+        slow.learn(x[i : i + 5], plans[i : i + 5], rewards[i : i + 5], np.ones(5))
+        slow.predict(x[:1], ("a",))
+    one, other = (model.predict(x[:4], ("a", "b", "c")) for model in (whole, slow))
+    assert other.mean == pytest.approx(one.mean)
+    assert other.covariance == pytest.approx(one.covariance)
+
+
+def test_a_sum_over_plans_has_the_mean_and_the_variance_of_its_parts():
+    model, x = three_plans()
+    predicted = model.predict(x[:1], ("a", "b"))
+    one = np.concatenate([[1.0], x[0]])
+    mean, variance = model.combined({"a": one, "b": -one})
+    covariance = predicted.covariance[0]
+    assert mean == pytest.approx(predicted.mean[0, 0] - predicted.mean[0, 1])
+    assert variance == pytest.approx(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])

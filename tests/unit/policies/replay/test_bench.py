@@ -43,7 +43,7 @@ def test_a_price_saves_time_against_the_dearest_plan(report):
 
 
 def test_all_kinds_of_traffic_and_estimators_are_there(report):
-    assert 6 == len(report.online)
+    assert {"rules", "poorest plan", "trained"} < {found.name for found in report.online}
     assert {"ips", "snips", "dr"} == {found.method for found in report.coverage}
     assert report.recovery.plan
 
