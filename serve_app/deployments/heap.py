@@ -16,4 +16,4 @@ def settle() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(YOUNG_OBJECTS, 20, 50)
+    gc.set_threshold(YOUNG_OBJECTS, *gc.get_threshold()[1:])
