@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from skills.encoders.encoder import FloatArray, TextRole
-from skills.encoders.query_cache import QueryCache
+from skills.encoders.vector_cache import VectorCache
 from skills.errors import SkillMisconfigured, SkillUnavailable
 from skills.resources import Resources
 
@@ -57,7 +57,7 @@ class FlagEncoder:
 
     def __init__(self, config: Config, resources: Resources) -> None:
         self._config = config
-        self._queries = QueryCache(config.query_cache_size)
+        self._queries = VectorCache(config.query_cache_size)
         self._model = loaded("FlagModel", config, pooling_method=config.pooling)
         self._dim = int(self._embed(["dimension"], "passage").shape[1])
 
@@ -98,7 +98,7 @@ class BgeM3Encoder:
     def __init__(self, config: Config, resources: Resources) -> None:
         _check_heads(config.model)
         self._config = config
-        self._queries = QueryCache(config.query_cache_size)
+        self._queries = VectorCache(config.query_cache_size)
         self._model = loaded(
             "BGEM3FlagModel",
             config,

@@ -8,7 +8,7 @@ import stamina
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, TypeAdapter, ValidationError
 
 from skills.encoders.encoder import FloatArray, TextRole
-from skills.encoders.query_cache import QueryCache
+from skills.encoders.vector_cache import VectorCache
 from skills.errors import (
     SkillError,
     SkillFailed,
@@ -64,7 +64,7 @@ class OpenAiEncoder:
 
     def __init__(self, config: Config, resources: Resources) -> None:
         self._config = config
-        self._queries = QueryCache(config.query_cache_size)
+        self._queries = VectorCache(config.query_cache_size)
         key = config.api_key.get_secret_value()
         self._http = httpx.Client(headers={"Authorization": f"Bearer {key}"} if key else {})
         self._url = config.base_url.rstrip("/") + "/embeddings"

@@ -29,6 +29,7 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import minimize
 
+from policies.analysis import Analyzer
 from policies.types import Intent
 from serve_app.answers.candidates import candidates
 from serve_app.answers.evidence import (
@@ -39,7 +40,7 @@ from serve_app.answers.evidence import (
     evidence,
     score,
 )
-from serve_app.answers.extractive import ExtractiveReader, promising
+from serve_app.answers.extractive import ExtractiveReader, promising, to_encode
 from serve_app.answers.selection import MOST_SENTENCES, select
 from serve_app.answers.support import query_terms
 from skills.dense import DenseSkill
@@ -54,6 +55,7 @@ from skills.types import OPERATOR, Arm, Passage, PassageMetadata
 KINDS = ("own", "foreign", "null", "withheld")
 FITTED = ("own", "foreign", "null")
 DISTRACTORS = 600
+ANALYZER = Analyzer()
 
 
 @dataclass
@@ -157,13 +159,14 @@ def in_dev(query_id):
 
 def read(encoder, config, query, hits):
     """What the reader sees: the scored candidates and what speaks for them."""
+    (features,) = ANALYZER.analyze([query])
     hits = hits[: config.max_passages]
     found = candidates(hits)
     if not found:
         return [], Evidence(0, 0, 0)
-    wanted = query_terms(query, [candidate.terms for candidate in found])
-    chosen = promising(found, wanted)[: config.max_sentences]
-    vectors = encoder.encode([candidate.text for candidate in chosen], "passage")
+    wanted = query_terms(query, [candidate.context_terms for candidate in found])
+    chosen = promising(found, wanted)[: to_encode(features.intent, config.max_sentences)]
+    vectors = encoder.encode([candidate.context for candidate in chosen], "passage")
     scored = score(encoder.encode([query], "query")[0], vectors, chosen, wanted, ())
     return scored, evidence(query, scored, wanted)
 

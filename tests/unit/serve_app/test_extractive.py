@@ -224,6 +224,32 @@ async def test_it_reads_no_more_than_fits_the_budget():
     assert encoder.encoded <= 40
 
 
+async def test_it_stops_reading_when_sentences_take_longer_than_they_did():
+    long = passage("long", " ".join(f"Sentence {i} about revenue." for i in range(300)))
+    encoder = WordEncoder(sentence_s=0.02)
+    by = reader(encoder, max_sentences=300, sentence_ms=0.1)
+    answer = await answered("revenue", hits(long), intent=Intent.SUMMARY, budget_ms=300, by=by)
+    assert answer.sentences
+    assert encoder.encoded <= 20
+
+
+async def test_a_passage_that_comes_again_is_not_encoded_again():
+    encoder = WordEncoder()
+    by = reader(encoder)
+    first = await answered("When was Lumen founded?", hits(LUMEN, OTHER), by=by)
+    known = encoder.encoded
+    assert first == await answered("When was Lumen founded?", hits(LUMEN, OTHER), by=by)
+    assert known + 1 == encoder.encoded  # the query
+
+
+@pytest.mark.parametrize(("intent", "most"), [(Intent.FACT, 6), (Intent.SUMMARY, 12)])
+async def test_a_short_answer_is_found_among_fewer_sentences(intent, most):
+    long = passage("long", " ".join(f"Sentence {i} about revenue." for i in range(40)))
+    encoder = WordEncoder()
+    await answered("revenue", hits(long), intent=intent, by=reader(encoder))
+    assert most + 1 == encoder.encoded
+
+
 async def test_a_request_that_fails_spares_its_neighbours():
     class Broken(WordEncoder):
         def encode(self, texts, role):

@@ -1,4 +1,4 @@
-"""Query vectors that encoders keep for when a query comes again."""
+"""Vectors that are kept for when a text comes again."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -9,10 +9,10 @@ from cachetools import LRUCache
 from skills.encoders.encoder import FloatArray
 
 
-class QueryCache:
-    """The vectors of the latest queries. Safe to share by threads.
+class VectorCache:
+    """The vectors of the latest texts. Safe to share by threads.
 
-    A miss is computed outside the lock: two threads that miss the same query both compute it.
+    A miss is computed outside the lock: two threads that miss the same text both compute it.
     """
 
     def __init__(self, size: int) -> None:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from skills.encoders.query_cache import QueryCache
+from skills.encoders.vector_cache import VectorCache
 
 
 class Counting:
@@ -21,31 +21,31 @@ def embed():
 
 
 def test_a_query_is_embedded_once_however_often_it_comes(embed):
-    cache = QueryCache(8)
+    cache = VectorCache(8)
     rows = [cache.vectors(texts, embed) for texts in (["a", "bb", "a"], ["bb", "ccc"])]
     assert [[1, 2, 1], [2, 3]] == [r[:, 0].tolist() for r in rows]
     assert [["a", "bb"], ["ccc"]] == embed.asked
 
 
 def test_the_query_that_came_longest_ago_is_forgotten_first(embed):
-    cache = QueryCache(2)
+    cache = VectorCache(2)
     for text in ("a", "bb", "a", "ccc", "a", "bb"):
         cache.vectors([text], embed)
     assert [["a"], ["bb"], ["ccc"], ["bb"]] == embed.asked
 
 
 def test_a_returned_row_is_not_the_kept_one(embed):
-    cache = QueryCache(2)
+    cache = VectorCache(2)
     cache.vectors(["a"], embed)[:] = 9
     assert cache.vectors(["a"], embed).tolist() == [[1]]
 
 
 def test_size_zero_keeps_nothing(embed):
-    cache = QueryCache(0)
+    cache = VectorCache(0)
     for _ in range(2):
         cache.vectors(["a"], embed)
     assert [["a"], ["a"]] == embed.asked
 
 
 def test_no_queries_are_the_embedders_business(embed):
-    assert (0, 1) == QueryCache(2).vectors([], embed).shape
+    assert (0, 1) == VectorCache(2).vectors([], embed).shape
