@@ -11,7 +11,7 @@ from policies.errors import PolicyInvalid
 from policies.learned.costs import CostSettings, PlanCosts
 from policies.learned.exploration import Exploration, Rule
 from policies.learned.folds import Folds, folds_by_hash
-from policies.learned.linear import LinearSettings, fit_linear
+from policies.learned.linear import LinearRewardModel, LinearSettings, fit_linear, shared_noise
 from policies.learned.policy import LearnedPolicy, PolicyParts
 from policies.learned.prediction import RewardModel
 from policies.learned.training_set import TrainingSet
@@ -41,7 +41,7 @@ class FitSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     family: Family = Family.TREES
-    linear: LinearSettings = LinearSettings()
+    linear: LinearSettings = LinearSettings(interaction_spread=0.01)
     trees: TreeSettings = TreeSettings()
     weight_per_s: float = Field(default=0.0, ge=0)
     """Reward that a second is worth."""
@@ -100,12 +100,15 @@ def fit(training: TrainingSet, settings: FitSettings, folds: Folds | None = None
     utility = training.rewards - price
     means = training.plan_means(utility)
     reference = int(np.nanargmax(means))
-    model, unseen = _model(x, training, settings, folds)
+    share = {"shared_noise": shared_noise(training, settings.linear)}
+    priors = settings.linear.model_copy(update=share)
+    linear = fit_linear(x, training, priors, folds, vectoriser.collection_columns)
+    model, unseen = _model(x, training, linear, settings, folds)
     expected = unseen - price
     start = int(np.argmin(costs.expected_ms(training.plans)))
     start = start if settings.family is Family.CASCADE else reference
-    # Less than a standard error is no reason to leave the best plan, but is one to climb.
-    slack = 1.0 if start == reference else 0.0
+    # Less than half a standard error is no reason to leave the best plan, but is one to climb.
+    slack = 0.5 if start == reference else 0.0
     margin, mixture = _margin(training, utility, expected, start, slack)
     parts = PolicyParts(
         name=str(settings.family),
@@ -144,14 +147,18 @@ def _costs(training: TrainingSet, settings: FitSettings) -> PlanCosts:
 
 
 def _model(
-    x: np.ndarray, training: TrainingSet, settings: FitSettings, folds: Folds
+    x: np.ndarray,
+    training: TrainingSet,
+    linear: tuple[LinearRewardModel, np.ndarray],
+    settings: FitSettings,
+    folds: Folds,
 ) -> tuple[RewardModel, np.ndarray]:
     """The model, and what models that did not see a request expect of it, `(n, num_plans)`."""
     match settings.family:
         case Family.TREES:
-            return TreeRewardModel.fit(x, training, settings.linear, settings.trees, folds)
+            return TreeRewardModel.fit(x, training, linear, settings.trees, folds)
         case Family.LINEAR | Family.CASCADE:
-            return fit_linear(x, training, settings.linear, folds)
+            return linear
 
 
 def _margin(
@@ -166,7 +173,9 @@ def _margin(
     Of all margins that lose less than `slack` standard errors against the best one, the widest: it
     departs from the reference plan least.
 
-    Source: the one-standard-error rule, Breiman et al., Classification and Regression Trees, 1984.
+    Source: after the one-standard-error rule of Breiman et al., Classification and Regression
+        Trees, 1984; a whole one kept the best plan on collections that training had not seen, where
+        half a one gained twice as much.
     """
     margins = (*MARGINS, np.inf)
     mixtures = [_mixture(expected, reference, margin) for margin in margins]
@@ -193,14 +202,15 @@ def _gain(
     mixture: np.ndarray,
     reference: int,
 ) -> np.ndarray:
-    """`(n,)`: doubly robust gain of a policy over the reference plan, request by request. In a
-    replay it is the plain difference.
+    """`(n,)`: doubly robust gain of a policy over the reference plan, request by request, times how
+    much the request counts. In a replay it is the plain difference.
     """
     move = mixture.copy()
     move[:, reference] -= 1
     direct = np.where(training.known & training.is_replay, utility, expected)
     surprise = np.where(training.known, (utility - direct) / training.propensities, 0)
-    gain: np.ndarray = (move * (direct + surprise)).sum(axis=1)
+    counts = training.weights / training.weights.mean()
+    gain: np.ndarray = counts * (move * (direct + surprise)).sum(axis=1)
     return gain
 
 

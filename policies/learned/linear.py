@@ -18,6 +18,9 @@ class LinearSettings(BaseModel):
 
     noise: float = Field(default=0.3, gt=0)
     """Standard deviation of one reward around its expectation."""
+    shared_noise: float = Field(default=0.8, ge=0, lt=1)
+    """Share of its variance that is the query's: what is hard for one plan is hard for all. Where
+    several plans ran on one query it cancels out of their differences. See `shared_noise`."""
     mean_reward: float = Field(default=0.5, ge=0, le=1)
     """Expected before anything was seen."""
     query_spread: float = Field(default=0.3, gt=0)
@@ -26,6 +29,9 @@ class LinearSettings(BaseModel):
     """Prior standard deviation of a plan's mean around that of all plans."""
     interaction_spread: float = Field(default=0.02, gt=0)
     """Prior standard deviation of what a column says for one plan and against others."""
+    collection_spread: float = Field(default=0.01, gt=0)
+    """The same, of a column that tells collections apart and not queries: many queries share what
+    it says, so that it is soon known."""
     discount: float = Field(default=1.0, gt=0, le=1)
     """What an observation is still worth when the next one comes; below 1 the model follows
     change, with an effective memory of 1 / (1 - discount) observations."""
@@ -44,9 +50,16 @@ class LinearRewardModel:
     Personalized News Article Recommendation, 2010 (the hybrid model).
     """
 
-    def __init__(self, num_columns: int, settings: LinearSettings | None = None) -> None:
+    def __init__(
+        self,
+        num_columns: int,
+        settings: LinearSettings | None = None,
+        collection_columns: Sequence[int] = (),
+    ) -> None:
+        """Args: collection_columns: see `Vectoriser.collection_columns`."""
         self.settings = settings or LinearSettings()
         self.num_columns = num_columns
+        self.collection_columns = tuple(collection_columns)
         self.plans: tuple[str, ...] = ()
         # Of the observations alone, in units of the noise: precision = prior + gram.
         self.gram = np.zeros((self._width, self._width))
@@ -57,7 +70,7 @@ class LinearRewardModel:
     def digest(self) -> str:
         """Of settings, plans and everything learnt."""
         state = hashlib.sha256(self.settings.model_dump_json().encode())
-        state.update(repr((self.num_columns, self.plans)).encode())
+        state.update(repr((self.num_columns, self.collection_columns, self.plans)).encode())
         state.update(self.gram.tobytes() + self.moment.tobytes())
         return state.hexdigest()[:12]
 
@@ -88,12 +101,16 @@ class LinearRewardModel:
         spread = between[:, :1, :1] + shared[:, :, None] + shared[:, None, :] + pairs
         if not seen.all():
             new = np.flatnonzero(~seen)
-            unknown = self.settings.interaction_spread**2 * (x**2).sum(axis=1)
-            spread[:, new, new] += (self.settings.plan_spread**2 + unknown)[:, None]
+            spread[:, new, new] += (one**2 @ self._own_spread() ** 2)[:, None]
         return Prediction(expected, spread)
 
     def learn(
-        self, x: np.ndarray, plans: Sequence[str], rewards: np.ndarray, weights: np.ndarray
+        self,
+        x: np.ndarray,
+        plans: Sequence[str],
+        rewards: np.ndarray,
+        weights: np.ndarray,
+        queries: np.ndarray | None = None,
     ) -> None:
         """See `RewardModel.learn`. Order matters only when the discount is below 1."""
         if not len(plans):
@@ -102,19 +119,29 @@ class LinearRewardModel:
         for plan in sorted(set(plans) - set(self.plans)):
             self._add(plan)
             known = None
-        phi = np.zeros((len(plans), self._width))
-        for plan in set(plans):
-            rows = np.array([name == plan for name in plans])
-            phi[rows] = self._phi(x[rows], plan)
         age = self.settings.discount ** np.arange(len(plans) - 1, -1, -1)
-        worth = (age * weights)[:, None] / self.settings.noise**2
+        root = np.sqrt(age * weights) / self.settings.noise
+        one = root[:, None] * np.concatenate([np.ones((len(x), 1)), x], axis=1)
+        surprise = root * (rewards - self.settings.mean_reward)
         kept = self.settings.discount ** len(plans)
-        self.gram = kept * self.gram + phi.T @ (worth * phi)
-        surprise = (rewards - self.settings.mean_reward)[:, None]
-        self.moment = kept * self.moment + (worth * phi * surprise).sum(axis=0)
+        self.gram = kept * self.gram
+        self.moment = kept * self.moment
+        rows = np.arange(len(plans)) if queries is None else queries
+        _, query, counts = np.unique(rows, return_inverse=True, return_counts=True)
+        if (counts > 1).any():
+            own = 1 / (1 - self.settings.shared_noise)
+            self._learn_apart(one, plans, surprise, own)
+            self._unlearn_shared(one, plans, surprise, query, counts)
+            known = None
+        else:
+            self._learn_apart(one, plans, surprise, 1.0)
         self._posterior = None
         if known is not None and 4 * len(plans) <= self._width:
-            self._posterior = self._corrected(known[1], phi * np.sqrt(worth))
+            phi = np.zeros((len(plans), self._width))
+            phi[:, : 1 + self.num_columns] = one
+            for plan, rows in _rows_of(plans).items():
+                phi[rows, self._at(plan)] = one[rows]
+            self._posterior = self._corrected(known[1], phi)
 
     def restore(self, plans: tuple[str, ...], gram: np.ndarray, moment: np.ndarray) -> None:
         """Take over what another instance had learnt.
@@ -168,15 +195,50 @@ class LinearRewardModel:
     def _width(self) -> int:
         return (1 + len(self.plans)) * (1 + self.num_columns)
 
-    def _phi(self, x: np.ndarray, plan: str) -> np.ndarray:
-        """Features of (query, plan): the shared block, then one block per plan."""
-        one = np.concatenate([np.ones((len(x), 1)), x], axis=1)
-        phi = np.zeros((len(x), self._width))
-        phi[:, : 1 + self.num_columns] = one
-        if plan in self.plans:
-            at = (1 + self.plans.index(plan)) * (1 + self.num_columns)
-            phi[:, at : at + 1 + self.num_columns] = one
-        return phi
+    def _learn_apart(
+        self, one: np.ndarray, plans: Sequence[str], surprise: np.ndarray, worth: float
+    ) -> None:
+        """Add rewards whose noise is independent. Features of (query, plan) are those of the query
+        in the shared block and in the plan's: of the gram, only these blocks change.
+        """
+        shared = slice(1 + self.num_columns)
+        for plan, rows in _rows_of(plans).items():
+            own = self._at(plan)
+            gram = worth * (one[rows].T @ one[rows])
+            moment = worth * (one[rows].T @ surprise[rows])
+            for i in (shared, own):
+                self.moment[i] += moment
+                for j in (shared, own):
+                    self.gram[i, j] += gram
+
+    def _unlearn_shared(
+        self,
+        one: np.ndarray,
+        plans: Sequence[str],
+        surprise: np.ndarray,
+        query: np.ndarray,
+        counts: np.ndarray,
+    ) -> None:
+        """Take away what k rewards of one query say k times, its difficulty.
+
+        With the share s of shared noise their precision is, in units of the noise,
+        (I - s / (1 - s + k s) 11') / (1 - s).
+        """
+        share = self.settings.shared_noise
+        sums, said = np.zeros((len(counts), self._width)), np.zeros(len(counts))
+        np.add.at(said, query, surprise)
+        np.add.at(sums[:, : 1 + self.num_columns], query, one)
+        for plan, rows in _rows_of(plans).items():
+            np.add.at(sums[:, self._at(plan)], query[rows], one[rows])
+        twice = share / (1 - share + counts * share) / (1 - share)
+        self.gram -= (sums.T * twice) @ sums
+        self.moment -= sums.T @ (twice * said)
+
+    def _at(self, plan: str) -> slice:
+        """Where the plan's block is."""
+        size = 1 + self.num_columns
+        start = (1 + self.plans.index(plan)) * size
+        return slice(start, start + size)
 
     def _add(self, plan: str) -> None:
         self.plans = (*self.plans, plan)
@@ -207,22 +269,50 @@ class LinearRewardModel:
     def _prior_precision(self) -> np.ndarray:
         settings = self.settings
         shared = np.full(1 + self.num_columns, settings.query_spread**-2)
-        own = np.full(1 + self.num_columns, settings.interaction_spread**-2)
-        own[0] = settings.plan_spread**-2
+        own = self._own_spread() ** -2
         return np.concatenate([shared, np.tile(own, len(self.plans))])
+
+    def _own_spread(self) -> np.ndarray:
+        """`(1 + num_columns,)`: prior standard deviations of a plan's block."""
+        spread = np.full(1 + self.num_columns, self.settings.interaction_spread)
+        spread[[1 + column for column in self.collection_columns]] = self.settings.collection_spread
+        spread[0] = self.settings.plan_spread
+        return spread
 
     def _block(self, weights: np.ndarray, plan: str) -> np.ndarray:
         if plan not in self.plans:
             return np.zeros(1 + self.num_columns)
         return weights[self._at(plan)]
 
-    def _at(self, plan: str) -> slice:
-        at = (1 + self.plans.index(plan)) * (1 + self.num_columns)
-        return slice(at, at + 1 + self.num_columns)
+
+def _rows_of(plans: Sequence[str]) -> dict[str, np.ndarray]:
+    """Rows of each plan."""
+    names = np.asarray(plans)
+    return {str(plan): np.flatnonzero(names == plan) for plan in np.unique(names)}
+
+
+def shared_noise(training: TrainingSet, settings: LinearSettings) -> float:
+    """The settings' share of noise that is the query's, as measured where several plans ran on one
+    query; the settings' own where there is no such query.
+
+    What the plans of a query differ by beyond their means is not shared. That counts what can be
+    learnt as noise, and errs towards less.
+    """
+    several = training.known.sum(axis=1) > 1
+    rewards = training.rewards[several] - training.plan_means(training.rewards)
+    if not several.any():
+        return settings.shared_noise
+    within = rewards - np.nanmean(rewards, axis=1, keepdims=True)
+    free = training.known[several].sum() - several.sum()
+    return float(np.clip(1 - np.nansum(within**2) / free / settings.noise**2, 0, 0.95))
 
 
 def fit_linear(
-    x: np.ndarray, training: TrainingSet, settings: LinearSettings, folds: Folds
+    x: np.ndarray,
+    training: TrainingSet,
+    settings: LinearSettings,
+    folds: Folds,
+    collection_columns: Sequence[int] = (),
 ) -> tuple[LinearRewardModel, np.ndarray]:
     """Train on everything, and on each fold's complement.
 
@@ -231,20 +321,22 @@ def fit_linear(
         training: rewards of a replay or a log.
         settings: priors.
         folds: which requests are predicted by models that did not see them.
+        collection_columns: see `Vectoriser.collection_columns`.
 
     Returns:
         The model, and `(n, num_plans)`: what models that did not see a request expect of it.
     """
+
+    def learnt(rows: np.ndarray) -> LinearRewardModel:
+        model = LinearRewardModel(x.shape[1], settings, collection_columns)
+        row, column = np.nonzero(training.known[rows])
+        row = rows[row]
+        plans = [training.plans[i] for i in column]
+        rewards = training.rewards[row, column]
+        model.learn(x[row], plans, rewards, np.ones(len(row)), row)
+        return model
+
     unseen = np.zeros(training.rewards.shape)
     for seen, held_out in folds:
-        model = _learnt(x[seen], training.only(seen), settings)
-        unseen[held_out] = model.mean(x[held_out], training.plans)
-    return _learnt(x, training, settings), unseen
-
-
-def _learnt(x: np.ndarray, training: TrainingSet, settings: LinearSettings) -> LinearRewardModel:
-    model = LinearRewardModel(x.shape[1], settings)
-    row, column = np.nonzero(training.known)
-    plans = [training.plans[i] for i in column]
-    model.learn(x[row], plans, training.rewards[row, column], training.weights[row])
-    return model
+        unseen[held_out] = learnt(seen).mean(x[held_out], training.plans)
+    return learnt(np.arange(len(training))), unseen

@@ -101,7 +101,8 @@ class LearnedPolicy:
         x = self.parts.vectoriser.transform([outcome.request for outcome in outcomes])
         rewards = np.array([outcome.reward for outcome in outcomes])
         plans = [outcome.plan for outcome in outcomes]
-        self.parts.model.learn(x, plans, rewards, np.ones(len(outcomes)))
+        queries = np.array([outcome.request.request_id for outcome in outcomes])
+        self.parts.model.learn(x, plans, rewards, np.ones(len(outcomes)), queries)
         for outcome in outcomes:
             self.parts.costs.learn(outcome.plan, outcome.cost_ms)
         self.num_outcomes += len(outcomes)

@@ -37,7 +37,12 @@ class RewardModel(Protocol):
         ...
 
     def learn(
-        self, x: np.ndarray, plans: Sequence[str], rewards: np.ndarray, weights: np.ndarray
+        self,
+        x: np.ndarray,
+        plans: Sequence[str],
+        rewards: np.ndarray,
+        weights: np.ndarray,
+        queries: np.ndarray | None = None,
     ) -> None:
         """Take in rewards, one per row; a model that is trained elsewhere ignores them.
 
@@ -46,6 +51,8 @@ class RewardModel(Protocol):
             plans: the plan of each row.
             rewards: `(num_outcomes,)` in [0, 1].
             weights: `(num_outcomes,)`, how much each counts.
+            queries: `(num_outcomes,)` of ids, equal for rewards of one query, whose difficulty
+                they share; each row is a query of its own when None.
         """
         ...
 

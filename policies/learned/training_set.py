@@ -22,7 +22,9 @@ class TrainingSet:
     propensities: np.ndarray
     """`(n, num_plans)` float64: how likely it was that the plan would run; 1 in a replay."""
     weights: np.ndarray
-    """`(n,)` float64: how much a request counts, e.g. how much was said about it."""
+    """`(n,)` float64: how much a request counts in means, e.g. one of a small collection more than
+    one of a large one. What a model learns from a request does not grow with it.
+    """
 
     def __len__(self) -> int:
         return len(self.requests)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from policies.errors import PolicyInvalid
 from policies.learned.folds import Folds
-from policies.learned.linear import LinearRewardModel, LinearSettings, fit_linear
+from policies.learned.linear import LinearRewardModel
 from policies.learned.prediction import Prediction
 from policies.learned.training_set import TrainingSet
 from policies.learned.tree_walk import TreeWalk
@@ -96,7 +96,7 @@ class TreeRewardModel:
         cls,
         x: np.ndarray,
         training: TrainingSet,
-        linear: LinearSettings,
+        linear: tuple[LinearRewardModel, np.ndarray],
         trees: TreeSettings,
         folds: Folds,
     ) -> tuple["TreeRewardModel", np.ndarray]:
@@ -105,14 +105,14 @@ class TreeRewardModel:
         Args:
             x: `(n, num_columns)` of the training set's requests.
             training: rewards of a replay or a log.
-            linear: priors of the model underneath.
+            linear: the model underneath and its expectations, see `fit_linear`.
             trees: their shape.
             folds: which requests are predicted by models that did not see them.
 
         Returns:
             The model, and `(n, num_plans)`: what models that did not see a request expect of it.
         """
-        whole, expected = fit_linear(x, training, linear, folds)
+        whole, expected = linear
         target = training.rewards - expected
         if training.is_replay:  # What all plans share is the query's difficulty.
             target = target - target.mean(axis=1, keepdims=True)
@@ -138,10 +138,15 @@ class TreeRewardModel:
         return Prediction(mean, predicted.covariance)
 
     def learn(
-        self, x: np.ndarray, plans: Sequence[str], rewards: np.ndarray, weights: np.ndarray
+        self,
+        x: np.ndarray,
+        plans: Sequence[str],
+        rewards: np.ndarray,
+        weights: np.ndarray,
+        queries: np.ndarray | None = None,
     ) -> None:
         """The linear part goes on learning; trees are trained as a whole."""
-        self.linear.learn(x, plans, rewards, weights)
+        self.linear.learn(x, plans, rewards, weights, queries)
 
     def contributions(self, x: np.ndarray, plan: str, other: str) -> np.ndarray:
         """See `RewardModel.contributions`; of the trees by the paths that were taken (Saabas): it

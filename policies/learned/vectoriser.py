@@ -7,6 +7,7 @@ from typing import Self
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+from policies.analysis.profile import PREFIX
 from policies.types import DecisionRequest, Intent, QueryFeatures
 
 _LANGUAGES = ("zh", "en", "mixed")
@@ -70,6 +71,14 @@ class Vectoriser(BaseModel):
     def columns(self) -> tuple[str, ...]:
         """Names, in order."""
         return (*_QUERY_COLUMNS, *(f"collection={name}" for name in self.collections), *self.live)
+
+    @property
+    def collection_columns(self) -> tuple[int, ...]:
+        """Positions of those columns that tell collections apart and not queries: names, and what
+        looks in general find there.
+        """
+        told = ("collection=", PREFIX)
+        return tuple(i for i, name in enumerate(self.columns) if name.startswith(told))
 
     def transform(self, requests: Sequence[DecisionRequest]) -> np.ndarray:
         """`(num_requests, num_columns)` float64, each column about zero with spread one."""

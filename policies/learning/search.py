@@ -22,7 +22,7 @@ class SearchSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     families: tuple[Family, ...] = Field(default=tuple(Family), min_length=1)
-    interaction_spreads: tuple[float, ...] = Field(default=(0.005, 0.01, 0.02), min_length=1)
+    interaction_spreads: tuple[float, ...] = Field(default=(0.001, 0.003, 0.01), min_length=1)
     """Of the linear model, see `LinearSettings`."""
     depths: tuple[int, ...] = Field(default=(2, 4), min_length=1)
     rounds: tuple[int, ...] = Field(default=(60, 200), min_length=1)

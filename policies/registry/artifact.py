@@ -29,6 +29,7 @@ class _LinearState(BaseModel):
     num_columns: int
     plans: tuple[str, ...]
     settings: LinearSettings
+    collection_columns: tuple[int, ...] = ()
 
 
 class _TreeState(BaseModel):
@@ -74,7 +75,10 @@ def dump_policy(policy: LearnedPolicy, card: PolicyCard) -> bytes:
         costs=parts.costs.settings,
         measured=parts.costs.measured,
         linear=_LinearState(
-            num_columns=linear.num_columns, plans=linear.plans, settings=linear.settings
+            num_columns=linear.num_columns,
+            plans=linear.plans,
+            settings=linear.settings,
+            collection_columns=linear.collection_columns,
         ),
         trees=_tree_state(model),
         card=card,
@@ -121,7 +125,8 @@ def load_policy(data: bytes, source: str = "policy artifact") -> tuple[LearnedPo
 
 
 def _model(state: _PolicyState, files: Mapping[str, bytes]) -> RewardModel:
-    linear = LinearRewardModel(state.linear.num_columns, state.linear.settings)
+    known = state.linear
+    linear = LinearRewardModel(known.num_columns, known.settings, known.collection_columns)
     linear.restore(state.linear.plans, _array(files["gram.npy"]), _array(files["moment.npy"]))
     if linear.num_columns != len(state.vectoriser.columns):
         detail = f"has {linear.num_columns} columns where this release reads "

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from policies.learned.linear import LinearRewardModel, LinearSettings
+from policies.learned.linear import LinearRewardModel, LinearSettings, shared_noise
+from policies.learned.training_set import TrainingSet
 
 
 def learnt(x, plans, rewards, **settings):
@@ -139,3 +140,61 @@ def test_a_sum_over_plans_has_the_mean_and_the_variance_of_its_parts():
     covariance = predicted.covariance[0]
     assert mean == pytest.approx(predicted.mean[0, 0] - predicted.mean[0, 1])
     assert variance == pytest.approx(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
+
+
+def test_rewards_of_one_query_tell_differences_and_not_its_difficulty():
+    """By the covariance of the rewards itself, s I + t 11' for each query, in one dense solve."""
+    rng = np.random.default_rng(3)
+    x, queries = rng.normal(size=(4, 2))[[0, 0, 0, 1, 1, 2, 3]], np.array([7, 7, 7, 2, 2, 5, 9])
+    plans, rewards = ["a", "b", "c", "a", "c", "b", "a"], rng.random(7)
+    settings = LinearSettings(shared_noise=0.8)
+    model = LinearRewardModel(2, settings)
+    model.learn(x, plans, rewards, np.ones(7), queries)
+    one = np.concatenate([np.ones((7, 1)), x], axis=1)
+    blocks = [one * np.array([p == plan for p in plans])[:, None] for plan in "abc"]
+    phi = np.concatenate([one, *blocks], axis=1)
+    own = [settings.plan_spread**2, *[settings.interaction_spread**2] * 2]
+    prior = np.diag([*[settings.query_spread**2] * 3, *own * 3])
+    same = queries[:, None] == queries
+    noise = settings.noise**2 * np.where(np.eye(7) > 0, 1.0, 0.8 * same)
+    weights = prior @ phi.T @ np.linalg.solve(phi @ prior @ phi.T + noise, rewards - 0.5)
+    at = np.array([1.0, 0.3, -1.0])
+    expected = [0.5 + at @ (weights[:3] + weights[i : i + 3]) for i in (3, 6, 9)]
+    np.testing.assert_allclose(model.mean(at[None, 1:], ["a", "b", "c"])[0], expected)
+
+
+def test_differences_are_known_better_than_from_queries_apart():
+    x, plans = np.zeros((60, 0)), ["a", "b"] * 30
+    together, apart = LinearRewardModel(0), LinearRewardModel(0)
+    together.learn(x, plans, np.tile([0.6, 0.5], 30), np.ones(60), np.repeat(np.arange(30), 2))
+    apart.learn(x, plans, np.tile([0.6, 0.5], 30), np.ones(60))
+
+    def lead(model):
+        found = model.predict(np.zeros((1, 0)), ["a", "b"])
+        (one, both), (_, other) = found.covariance[0]
+        return found.mean[0, 0] - found.mean[0, 1], one + other - 2 * both
+
+    assert lead(apart)[0] < lead(together)[0] < 0.1
+    assert lead(together)[1] < lead(apart)[1] / 2
+
+
+def test_what_tells_collections_apart_may_say_more_than_other_columns():
+    x = np.repeat([[1.0, 1.0], [-1.0, -1.0]], 40, axis=0)
+    model = LinearRewardModel(2, LinearSettings(interaction_spread=0.001), collection_columns=[1])
+    rewards = np.concatenate([np.tile([0.9, 0.1], 20), np.tile([0.1, 0.9], 20)])
+    model.learn(x, ["a", "b"] * 40, rewards, np.ones(80))
+    one, other = model.contributions(np.ones(2), "a", "b")
+    assert other > 20 * one > 0
+    unseen = model.predict(np.array([[0.0, 1.0]]), ["new"]).covariance
+    assert unseen > model.predict(np.array([[1.0, 0.0]]), ["new"]).covariance
+
+
+def test_the_shared_part_of_the_noise_is_measured_where_plans_ran_together():
+    rng = np.random.default_rng(4)
+    hard = rng.normal(0, 0.3 * np.sqrt(0.7), (4000, 1))
+    rewards = 0.5 + np.array([0.0, 0.1, 0.2]) + hard + rng.normal(0, 0.3 * np.sqrt(0.3), (4000, 3))
+    requests = [None] * 4000
+    training = TrainingSet.from_replay(requests, ["a", "b", "c"], rewards, rewards)
+    assert 0.7 == pytest.approx(shared_noise(training, LinearSettings()), abs=0.02)
+    rewards[:, 1:] = np.nan
+    assert 0.8 == shared_noise(training, LinearSettings(shared_noise=0.8))
