@@ -22,7 +22,7 @@ from policies.replay.matrix import ReplayMatrix
 from policies.types import DecisionRequest
 from serve_app.config import TacticianConfig
 from serve_app.deadline import Deadline
-from serve_app.evaluate import BUDGET_MS, DEPTH, evaluation_config
+from serve_app.evaluate import BUDGET_MS, DEPTH
 from serve_app.execution.executor import Executor
 from serve_app.execution.types import Execution, ExecutionRequest
 from serve_app.gateway import Gateway
@@ -45,7 +45,8 @@ async def replay_matrix(
     """Run every plan that can run here on every query.
 
     Nothing is hurried: skills get the whole budget, so that a slow machine changes costs and not
-    rankings. A run that loses a skill all the same earns nothing.
+    rankings. A run that loses a skill all the same earns nothing. A query is encoded once,
+    and every plan that embeds it pays for that.
 
     Args:
         config: skills, plans, stores.
@@ -55,21 +56,24 @@ async def replay_matrix(
         without: plans that are left out.
         first_look: skills whose rankings give features; those that a service would have.
     """
-    gateway = local_gateway(evaluation_config(config))
+    gateway = local_gateway(config.model_copy(update={"inline_skills": True}))
     version = (await gateway.collections.info(collection)).version
     runs = _Runs(gateway, collection, version)
     plans = tuple(plan for plan in gateway.candidates() if plan not in without)
+    by_size = sorted(plans, key=lambda plan: len(gateway.graph.plans[plan].skills))
     requests, cost_ms = [], np.zeros((len(dataset.queries), len(plans)))
     rankings: list[dict[str, list[str]]] = [{} for _ in plans]
     for row, query in enumerate(dataset.queries):
         executions: dict[str, Execution] = {}
-        for column, plan in enumerate(plans):
-            executions[plan], cost_ms[row, column] = await runs.run(plan, query)
+        for done, plan in enumerate(by_size, 1):
+            column = plans.index(plan)
+            executions[plan], took_ms = await runs.run(plan, query)
+            cost_ms[row, column] = took_ms + _spared_ms(executions, plan)
             if not _lost(executions[plan]):
                 found = (hit.passage.document_id for hit in executions[plan].hits)
                 rankings[column][query.id] = rank_documents(found)
             if progress is not None:
-                progress(row * len(plans) + column + 1, cost_ms.size)
+                progress(row * len(plans) + done, cost_ms.size)
         seen = {name: executions[name] for name in first_look if name in executions}
         requests.append(_request(query, collection, plans, seen))
     requests = _profiled(requests, collection)
@@ -109,6 +113,27 @@ class _Runs:
             )
         )
         return execution, (time.perf_counter() - started) * 1000
+
+
+def _spared_ms(executions: Mapping[str, Execution], plan: str) -> float:
+    """What the plan did not spend on encoding, because one that ran before it had.
+
+    Args:
+        executions: in the order in which they ran, the plan's own the last. Plans of one skill come
+            first, so that what they encode is the query alone, without the sides that it compares.
+        plan: its name.
+    """
+    first: dict[str, float] = {}
+    for execution in executions.values():
+        first = _encoding_ms(execution) | first
+    own = _encoding_ms(executions[plan])
+    return sum(max(first[skill] - ms, 0.0) for skill, ms in own.items())
+
+
+def _encoding_ms(execution: Execution) -> dict[str, float]:
+    """Of each skill that embeds queries."""
+    calls = [call for stage in execution.stages for call in stage.calls]
+    return {c.skill: c.spent_ms["encode"] for c in calls if "encode" in c.spent_ms}
 
 
 def _lost(execution: Execution) -> bool:
