@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 from skills.types import Passage
 
-PIPELINE_VERSION = 2
+PIPELINE_VERSION = 3
 """Part of every content hash. Raise it when a new release would cut or enrich differently: the
 next run then renews every document."""
 
@@ -26,6 +26,20 @@ def document_id(uri: str) -> str:
     """Readable and unique: the file's name and a digest of where it is."""
     name = PurePosixPath(unquote(urlsplit(uri).path)).name or urlsplit(uri).netloc
     return f"{name[-80:]}-{digest(uri, size=5)}"
+
+
+def source_url(uri: str, root: str) -> str:
+    """Where a document is, for whoever reads its passages.
+
+    A file is named from the source on, `file:handbook/setup.md` of the source `/srv/handbook`: what
+    lies above it is nobody's business, and differs on another machine. So with a file of SQLite.
+    """
+    if uri.startswith("sqlite:"):
+        return "sqlite:" + "/".join(uri.rsplit("/", 2)[1:])
+    if not uri.startswith("file:"):
+        return uri
+    above, _, _ = urlsplit(root).path.rstrip("/").rpartition("/")
+    return f"file:{urlsplit(uri).path.removeprefix(above).lstrip('/')}"
 
 
 def with_ids(document: str, passages: Iterable[Passage]) -> tuple[Passage, ...]:

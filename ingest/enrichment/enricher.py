@@ -12,6 +12,7 @@ from ingest.enrichment.git_history import LastCommit, last_commit
 from ingest.enrichment.language import language_code
 from ingest.enrichment.sensitivity import is_sensitive
 from ingest.enrichment.tagger import load_tagger
+from ingest.identity import source_url
 from ingest.reading import path_of
 from ingest.types import Attributes, ParsedDocument, Unit
 from skills.types import Passage, PassageMetadata
@@ -52,7 +53,7 @@ class Enricher:
         commit = last_commit(path_of(unit.uri)) if unit.uri.startswith("file:") else None
         shared = PassageMetadata(
             source_type=document.source_type,
-            source_url=unit.uri,
+            source_url=source_url(unit.uri, unit.root),
             last_updated=iso_time(document.last_updated)
             or (commit.date if commit else "")
             or unit.modified_at,
@@ -71,7 +72,7 @@ class Enricher:
         given, settings = passage.metadata, self._settings
         metadata = replace(
             given,
-            source_url=given.source_url or unit.uri,
+            source_url=given.source_url or source_url(unit.uri, unit.root),
             last_updated=iso_time(given.last_updated) or unit.modified_at,
             language=given.language or language_code(passage.text),
             domain_tags=given.domain_tags or self._tags(passage.text),

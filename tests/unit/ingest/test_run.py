@@ -5,6 +5,7 @@ import pytest
 
 from ingest.dead_letters import read_dead_letters
 from ingest.errors import IngestRejected
+from ingest.identity import source_url
 from ingest.ledger import Entry
 from ingest.plan import is_settled
 from ingest.types import DocumentState
@@ -335,3 +336,20 @@ def test_what_could_not_be_read_is_tried_again_though_it_looks_the_same(
 ):
     entry = Entry("d", "file:///a", 0, content_hash, DocumentState.FAILED, "why", stage)
     assert settled is is_settled(entry, {})
+
+
+def test_passages_name_their_file_from_the_source_on_and_not_where_the_source_is(bench, tmp_path):
+    one = bench.write("guide/a b.md", "# A\n\nOne.")
+    bench.write("ready.jsonl", line("p1"))
+    bench.run()
+    named = {p.metadata.source_url for p in bench.passages()}
+    assert {"file:docs/guide/a%20b.md", "file:docs/ready.jsonl"} == named
+    bench.run(one.parent)
+    bench.run(one)
+    assert not any(str(tmp_path) in repr(p) for p in bench.passages())
+
+
+@pytest.mark.parametrize("root", ["file:///", "file:///srv", "file:///srv/a.md"])
+def test_a_source_may_be_the_whole_disk_or_a_file(root):
+    wanted = "file:a.md" if root.endswith(".md") else "file:srv/a.md"
+    assert wanted == source_url("file:///srv/a.md", root)

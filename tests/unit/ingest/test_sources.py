@@ -43,6 +43,7 @@ def test_a_row_is_a_passage_with_weighted_columns(bench, goods):
         pen.metadata.db_table, pen.metadata.source_type, pen.metadata.last_updated,
         pen.metadata.attributes["price"],
     )  # fmt: skip
+    assert "sqlite:shop.db/goods" == pen.metadata.source_url
 
 
 def test_only_rows_after_the_watermark_are_fetched_and_missing_ones_deleted(bench, goods):
