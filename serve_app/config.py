@@ -15,6 +15,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from policies.drift.settings import DriftSettings
+from policies.learning.settings import OnlineSettings
 from policies.modes import Mode
 from policies.plan import EQUAL_ONLY, Deduplicate
 from serve_app.callers import CallerSettings
@@ -114,6 +115,8 @@ class PolicySettings(_Settings):
     of the policy, and the plan takes it over."""
     drift: DriftSettings = DriftSettings()
     """When a change of queries, rewards or skills is one, and how much is explored after it."""
+    online: OnlineSettings = OnlineSettings()
+    """Whether what serves learns from rewards between trainings, and what that may cost."""
 
 
 class IngestSettings(_Settings):

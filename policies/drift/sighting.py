@@ -9,6 +9,7 @@ import numpy as np
 
 from policies.drift.change import Difference, Sides, redistributed, shifted
 from policies.experience.record import Experience, ExperienceRecord
+from policies.learned.conservative import BASELINE_VERSION
 from policies.learned.vectoriser import Vectoriser
 from policies.learning.log import NO_DECISIONS, request_of
 from policies.rewards.reward import rewards
@@ -54,7 +55,9 @@ def rewards_seen(
             continue
         predicted = next((s.reward for s in decision.scores if s.plan == decision.plan), None)
         value = earned.reward - (predicted or 0.0)
-        column = f"{decision.plan} of {decision.policy} {decision.policy_version}"
+        # One that learns has a new version every few seconds; what it goes by has not.
+        version = decision.details.get(BASELINE_VERSION, decision.policy_version)
+        column = f"{decision.plan} of {decision.policy} {version}"
         yield Sighting(record.at, _unit(record), None, {column: value})
 
 

@@ -15,9 +15,12 @@ from policies.learned.exploration import Exploration, Rule
 from policies.learned.linear import LinearRewardModel, LinearSettings
 from policies.learned.residuals import ResidualSettings, ResidualWatch
 from policies.learned.vectoriser import Vectoriser
+from policies.learning.settings import OnlineSettings
 from policies.policy import Outcome, Policy
 from policies.types import Decision, DecisionRequest, PlanScore
 
+BASELINE_VERSION = "baseline.version"
+"""Name in the details of a decision."""
 _SMALL_DIFFERENCES = LinearSettings(noise=0.35, interaction_spread=0.005)
 """What one reward per request can tell: with the spreads of a replay, chance would pass for what a
 query wants."""
@@ -28,11 +31,10 @@ class ConservativeSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    credit: float = Field(default=5.0, ge=0)
-    """Reward that learning may cost against the baseline, in all: 5 is what five requests lose
-    that get nothing where the baseline would have got everything. Granted again after a change."""
-    alpha: float = Field(default=0.0002, ge=0, le=1)
-    """Further credit with each request."""
+    credit: float = Field(default=OnlineSettings().credit, ge=0)
+    """See `OnlineSettings`."""
+    alpha: float = Field(default=OnlineSettings().alpha, ge=0, le=1)
+    """See `OnlineSettings`."""
     confidence: float = Field(default=2.0, ge=0)
     """Standard deviations of every lower bound."""
     pace: float = Field(default=100.0, ge=1)
@@ -254,7 +256,7 @@ class ConservativePolicy:
             details={
                 **usual.details,
                 "baseline.plan": _favourite(usual),
-                "baseline.version": usual.policy_version,
+                BASELINE_VERSION: usual.policy_version,
                 "learning.share": round(choice.trying, 4),
             },
         )

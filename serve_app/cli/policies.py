@@ -13,11 +13,13 @@ from rich.table import Table
 from policies.drift.book import DriftState
 from policies.errors import PolicyInvalid
 from policies.experience.store import ExperienceStore
+from policies.learning.online import OnlineState
+from policies.learning.settings import OnlineSettings
 from policies.learning.shadow import regrets
 from policies.registry.card import PolicyCard
 from policies.registry.registry import Entry, Index, PolicyRegistry
 from serve_app.cli.settings import settings_of
-from serve_app.parts.orchestrator import drift_book, policy_registry
+from serve_app.parts.orchestrator import drift_book, online_book, policy_registry
 
 console = Console()
 commands = typer.Typer(no_args_is_help=True, help="List, promote and roll back learned policies.")
@@ -48,7 +50,9 @@ def list_policies(context: typer.Context) -> None:
     for event in index.events[-10:]:
         when = event.at.isoformat(timespec="seconds")
         console.print(f"[dim]{when}[/] {event.action} {event.version or 'rules'}  {event.reason}")
-    _say_what_drifted(drift_book(settings_of(context).config).read())
+    config = settings_of(context).config
+    _say_what_was_learnt(online_book(config).read()[0], config.policy.online)
+    _say_what_drifted(drift_book(config).read())
 
 
 @commands.command()
@@ -142,6 +146,15 @@ def _registry(context: typer.Context) -> PolicyRegistry:
 
 def _say_what_serves(index: Index) -> None:
     console.print(f"serving: {index.current or 'rules'}")
+
+
+def _say_what_was_learnt(state: OnlineState | None, settings: OnlineSettings) -> None:
+    if not settings.enabled or state is None:
+        return
+    until = state.until.isoformat(timespec="seconds")
+    console.print(
+        f"learns online: {state.num_outcomes} rewards until {until}, held against {state.baseline}"
+    )
 
 
 def _say_what_drifted(drift: DriftState) -> None:

@@ -17,6 +17,7 @@ from policies.drift.settings import DriftSettings
 from policies.errors import PolicyError
 from policies.experiments.experiment import Experiments
 from policies.experiments.serving import ExperimentSwitch
+from policies.learning.online import OnlineBook, OnlineSwitch
 from policies.modes import Mode, choose_in_mode
 from policies.policy import Policy
 from policies.registry.registry import PolicyRegistry
@@ -39,6 +40,7 @@ class Followed:
     """What decides beside the rules, as it was when it was looked at last."""
 
     learned: PolicySwitch
+    online: OnlineSwitch
     experiments: ExperimentSwitch
     book: DriftBook
     drift: DriftState = field(default_factory=DriftState)
@@ -50,8 +52,10 @@ class Followed:
             log.warning("policy not taken over", extra={"why": seen.error, "serving": seen.version})
         elif seen.changed:
             log.info("policy taken over", extra={"serving": seen.version})
-        if error := self.experiments.refresh():
-            log.warning("experiment not served", extra={"why": error})
+        if why := self.online.refresh():
+            log.warning("what was learnt online not taken over", extra={"why": why})
+        if why := self.experiments.refresh():
+            log.warning("experiment not served", extra={"why": why})
         try:
             self.drift = self.book.read()
         except PolicyError as error:
@@ -89,8 +93,9 @@ class OrchestratorPart:
         rules = RulesPolicy(chosen, config.policy.exploration)
         registry = policy_registry(config)
         learned = PolicySwitch(registry, rules)
-        switch = ExperimentSwitch(learned, registry, experiments_of(config))
-        followed = Followed(learned, switch, drift_book(config))
+        online = OnlineSwitch(learned, online_book(config), config.policy.online)
+        switch = ExperimentSwitch(online, registry, experiments_of(config))
+        followed = Followed(learned, online, switch, drift_book(config))
         followed.refresh()
         rng = np.random.default_rng(config.seed)
         return cls(rules, followed, config.policy.mode, config.policy.drift, rng)
@@ -141,6 +146,11 @@ def experiments_of(config: TacticianConfig) -> Experiments:
 def drift_book(config: TacticianConfig) -> DriftBook:
     """What is known of drift in this home."""
     return DriftBook(_policy_store(config))
+
+
+def online_book(config: TacticianConfig) -> OnlineBook:
+    """What this home has learnt online."""
+    return OnlineBook(_policy_store(config))
 
 
 def _policy_store(config: TacticianConfig) -> ObjectStore:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Self
 
 from policies.drift.watch import DriftWatch
@@ -13,9 +14,11 @@ from policies.experience.store import ExperienceStore
 from policies.experience.writer import ExperienceWriter, WriterSettings
 from policies.experiments.rollout import Verdict
 from policies.experiments.watch import ExperimentWatch
+from policies.learning.online import OnlineLearner
 from serve_app.config import TacticianConfig
-from serve_app.parts.orchestrator import drift_book, experiments_of, policy_registry
+from serve_app.parts.orchestrator import drift_book, experiments_of, online_book, policy_registry
 from serve_app.requests import Find
+from serve_app.train import incumbent
 from skills.errors import SkillError, SkillUnavailable
 
 log = logging.getLogger(__name__)
@@ -57,13 +60,16 @@ class RecorderPart:
         writer: ExperienceWriter,
         watch: ExperimentWatch,
         drift: DriftWatch,
+        learner: OnlineLearner,
     ) -> None:
         self._store = store
         self._writer = writer
         self._watch = watch
         self._drift = drift
+        self._learner = learner
         # Here, where requests are kept; one that reads much does not make the other one wait.
-        self._looks = _Sometimes(self._look_at_experiment), _Sometimes(self._look_for_drift)
+        looks = self._look_at_experiment, self._look_for_drift, self._learn
+        self._looks = tuple(map(_Sometimes, looks))
 
     @classmethod
     def build(cls, config: TacticianConfig) -> Self:
@@ -74,7 +80,9 @@ class RecorderPart:
         writer = ExperienceWriter(store, WriterSettings(capacity=settings.max_waiting))
         watch = ExperimentWatch(policy_registry(config), experiments_of(config), store)
         drift = DriftWatch(drift_book(config), store, config.policy.drift)
-        return cls(store, writer, watch, drift)
+        online = config.policy.online
+        learner = OnlineLearner(online_book(config), store, partial(incumbent, config), online)
+        return cls(store, writer, watch, drift, learner)
 
     async def run(
         self, requests: Sequence[ExperienceRecord | Signal | Find]
@@ -121,3 +129,12 @@ class RecorderPart:
         for alarm in alarms:
             extra = {"kind": alarm.kind, "subject": alarm.subject, "why": alarm.detail}
             log.warning("drift noticed", extra=extra | {"p_value": alarm.p_value})
+
+    async def _learn(self) -> None:
+        try:
+            learnt = await asyncio.to_thread(self._learner.step)
+        except PolicyError as error:
+            log.warning("rewards not learnt", extra={"why": str(error)})
+            return
+        if learnt:
+            log.info("rewards learnt", extra={"rewards": learnt})

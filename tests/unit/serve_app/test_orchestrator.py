@@ -5,12 +5,16 @@ import asyncio
 import pytest
 from typer.testing import CliRunner
 
+from policies.learned.conservative import BASELINE_VERSION
 from policies.types import DecisionRequest, Intent, QueryFeatures
 from serve_app.cli.main import app
 from serve_app.parts import orchestrator
 from serve_app.parts.orchestrator import OrchestratorPart, policy_registry
+from serve_app.parts.recorder import RecorderPart
+from serve_app.requests import Find
 from tests.unit.policies.learned.worlds import World
 from tests.unit.policies.registry.test_registry import trained
+from tests.unit.serve_app.test_train import NAMES, fill
 
 FEATURES = QueryFeatures("en", 10, 2, "", Intent.FACT)
 
@@ -123,3 +127,29 @@ async def test_the_orchestrator_serves_a_running_experiment(config, eager):
     CliRunner().invoke(app, ["--home", str(config.home), "experiment", "stop"])
     assert "rules" not in version
     assert version != await versions(part, plans, version)
+
+
+async def test_rewards_that_the_recorder_keeps_are_learnt_and_decide(config):
+    home = config.home
+    fill(home, World(300, seed=1))
+    learning = {"policy": {"online": {"enabled": True, "min_requests": 100}}}
+    told = config.model_validate(config.model_dump() | learning)
+    (before,) = await OrchestratorPart.build(config).run([asked()])
+    for _ in range(2):  # columns first, then rewards
+        await looked(RecorderPart.build(told))
+    (after,) = await OrchestratorPart.build(told).run([asked()])
+    assert ("rules", "conservative") == (before.policy, after.policy)
+    assert before.policy_version == after.details[BASELINE_VERSION]
+    (off,) = await OrchestratorPart.build(config).run([asked()])
+    assert "rules" == off.policy
+
+
+def asked():
+    return DecisionRequest("r", "c", FEATURES, ("stub_hybrid", *NAMES.values()))
+
+
+async def looked(recorder):
+    """After everything that a recorder does in the background."""
+    await recorder.run([Find("unknown")])
+    running = asyncio.all_tasks() - {asyncio.current_task()}
+    await asyncio.gather(*running)
