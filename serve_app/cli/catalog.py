@@ -20,8 +20,9 @@ def plans(context: typer.Context) -> None:
     with settings_of(context).client() as client:
         listed = client.get("/v1/plans")["plans"]
     table = Table("plan", "can run", "cost hint ms", "stages", "description")
+    table.columns[0].no_wrap = True  # a name is there to be copied
     for p in listed:
-        stages = " -> ".join("+".join(c["skill"] for c in s["call"]) for s in p["stages"])
+        stages = "\n-> ".join("+".join(c["skill"] for c in s["call"]) for s in p["stages"])
         can_run = "yes" if p["candidate"] else "no"
         table.add_row(p["name"], can_run, f"{p['cost_hint_ms']:g}", stages, p["description"])
     console.print(table)

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 
 from policies.evaluation.dataset import load_dataset
-from policies.evaluation.table import report_table
+from policies.evaluation.table import report_tables
 from serve_app.cli.ingest import ingesting, show_summary
 from serve_app.cli.settings import CollectionOption, settings_of
 from serve_app.evaluate import ensure_indexed, evaluate_dataset
@@ -48,7 +48,7 @@ def evaluate(
         show_summary(summary)
     with counting("running plans") as counted:
         report = asyncio.run(evaluate_dataset(config, dataset, collection, counted))
-    console.print(report_table(report))
+    console.print(report_tables(report))
     for plan, error in report.errors.items():
         console.print(f"[yellow]{plan}[/] failed: {error}")
     if json_file is not None:

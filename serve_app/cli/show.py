@@ -16,6 +16,7 @@ def passages(console: Console, response: Response) -> None:
         found = ", ".join(f"{p['skill']} {p['rank']}" for p in passage["provenance"])
         title = escape(passage["title"] or passage["document_id"])
         console.print(f"[bold]{rank}. {title}[/]  {passage['score']:.3f}  [dim]{found}[/]")
+        console.print(f"   [dim]{escape(passage['document_id'])}[/]", soft_wrap=True)
         console.print(Padding(escape(_shortened(passage["text"])), (0, 0, 0, 3)))
     decision(console, response)
 
@@ -28,11 +29,14 @@ def answer(console: Console, response: Response) -> None:
         decision(console, response)
         return
     places: dict[str, int] = {}
-    for sentence in told["sentences"]:
-        marks = ""
-        for citation in sentence["citations"]:
-            marks += f"[{places.setdefault(citation['passage_id'], len(places) + 1)}]"
-        console.print(f"{escape(sentence['text'].strip())} [cyan]{escape(marks)}[/]")
+    for row in told.get("comparison") or [{"side": "", "sentences": told["sentences"]}]:
+        if row["side"]:
+            console.print(f"[bold]{escape(row['side'])}[/]")
+        for sentence in row["sentences"]:
+            marks = ""
+            for citation in sentence["citations"]:
+                marks += f"[{places.setdefault(citation['passage_id'], len(places) + 1)}]"
+            console.print(f"{escape(sentence['text'].strip())} [cyan]{escape(marks)}[/]")
     if not told["sentences"]:
         console.print("[yellow]No answer:[/] the passages do not support one.")
     titles = {p["id"]: p["title"] or p["document_id"] for p in response["passages"]}
