@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,7 +13,7 @@ from rich.console import Console
 from serve_app.cli.settings import settings_of
 from serve_app.config import TacticianConfig
 from serve_app.errors import ServiceUnavailable
-from serve_app.running_service import running_service
+from serve_app.running_service import HomeClaim, running_service
 from serve_app.service import READY_TIMEOUT_S, Service, stop_running
 
 console = Console()
@@ -77,6 +78,7 @@ def where_it_lives(url: str) -> None:
 
 def _detached(config: TacticianConfig, arguments: list[str]) -> None:
     """Start this very command in the background and wait until it is ready."""
+    HomeClaim.take(config.home).release()  # what stands in its way is said here and not in its log
     log = config.home / "run" / "service.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     command = [a for a in arguments if a not in {"-d", "--detach"}]
@@ -93,7 +95,8 @@ def _detached(config: TacticianConfig, arguments: list[str]) -> None:
     with console.status("starting the graph"):
         while time.monotonic() < until:
             if child.poll() is not None:
-                raise ServiceUnavailable("up", f"did not start, or was stopped; its log is {log}")
+                detail = f"did not start, or was stopped; its log is {log}{_last_words(log)}"
+                raise ServiceUnavailable("up", detail)
             running = running_service(config.home)
             if running is not None and running.pid == child.pid:
                 where_it_lives(running.url)
@@ -102,3 +105,9 @@ def _detached(config: TacticianConfig, arguments: list[str]) -> None:
             time.sleep(0.2)
     child.terminate()
     raise ServiceUnavailable("up", f"was not ready in time; its log is {log}")
+
+
+def _last_words(log: Path) -> str:
+    """The error that ended a service, if its log ends with one."""
+    _, found, error = log.read_text("utf-8", "replace")[-2000:].rpartition("error ")
+    return f": {' '.join(error.split())}" if found else ""

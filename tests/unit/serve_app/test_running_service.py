@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -52,12 +53,12 @@ def config(tmp_path):
     return load_config(environment={}, home=tmp_path, cache=tmp_path)
 
 
-@pytest.mark.parametrize("command", ["up", "demo"])
+@pytest.mark.parametrize("command", ["up", "demo", "up --detach"])
 def test_a_refused_start_leaves_the_running_service_as_it_is(tmp_path, held, command, monkeypatch):
     monkeypatch.setattr("serve_app.cli.demo.run_ingest", lambda *_: None)
     monkeypatch.setattr("serve_app.cli.demo.show_summary", lambda _: None)
     process = held()
-    result = CliRunner().invoke(app, ["--home", str(tmp_path), command])
+    result = CliRunner().invoke(app, ["--home", str(tmp_path), *command.split()])
     assert "runs already" in str(result.exception) + result.output
     assert RunningService(pid=process.pid, url=URL) == running_service(tmp_path)
 
@@ -109,3 +110,19 @@ def test_a_released_home_may_be_claimed_again(tmp_path):
     claim.release()
     assert running_service(tmp_path) is None
     HomeClaim.take(tmp_path).release()
+
+
+def test_a_start_in_the_background_that_fails_says_why_and_not_only_where_its_log_is(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        command = [sys.executable, "-m", "serve_app.cli", "--home", str(tmp_path)]
+        run = subprocess.run(
+            [*command, "up", "--detach", "--port", port],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert 1 == run.returncode
+    assert "the port is taken by another program" in " ".join(run.stderr.split())
