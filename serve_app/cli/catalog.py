@@ -19,8 +19,10 @@ def plans(context: typer.Context) -> None:
     """List the plans and whether they can run."""
     with settings_of(context).client() as client:
         listed = client.get("/v1/plans")["plans"]
-    table = Table("plan", "can run", "cost hint ms", "stages", "description")
-    table.columns[0].no_wrap = True  # a name is there to be copied
+    table = Table()
+    table.add_column("plan", no_wrap=True)  # a name is there to be copied
+    for title in ("runs", "about ms", "stages", "description"):
+        table.add_column(title, overflow="fold")
     for p in listed:
         stages = "\n-> ".join("+".join(c["skill"] for c in s["call"]) for s in p["stages"])
         can_run = "yes" if p["candidate"] else "no"

@@ -110,7 +110,7 @@ def remove(
     """Take a skill or an applied plan out of a running service, without a pause."""
     settings = settings_of(context)
     applied.remove(settings.config, name)
-    _taken_up(settings, name)
+    _taken_up(settings, f"{name} removed")
 
 
 def _taken_up(settings: Settings, what: str) -> None:
