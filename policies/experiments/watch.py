@@ -10,7 +10,7 @@ from policies.experiments.assignment import CONTROL, TREATMENT, unit_of
 from policies.experiments.experiment import Experiment, Experiments
 from policies.experiments.observation import ArmView, Observation, views
 from policies.experiments.rollout import RolloutReport, Verdict, look
-from policies.experiments.serving import ARM, EXPERIMENT
+from policies.experiments.serving import ARM, EXPERIMENT, STAGE
 from policies.registry.registry import PolicyRegistry
 from policies.rewards.reward import rewards
 from policies.rewards.settings import RewardSettings
@@ -66,10 +66,11 @@ class ExperimentWatch:
         """
         now = experiment.ended_at or self._now()
         begin = experiment.stage_starts[-1]
-        arms = views(self._observed(experiment, begin, now))
+        arms = views(self._observed(experiment, experiment.stage, begin, now))
         control = arms[CONTROL]
         if experiment.settings.stages[experiment.stage] == 1 and experiment.stage:
-            before = self._observed(experiment, experiment.stage_starts[-2], begin)
+            earlier = experiment.stage - 1
+            before = self._observed(experiment, earlier, experiment.stage_starts[-2], begin)
             control = views(before)[CONTROL]
         report = look(control, arms[TREATMENT], experiment.stage, experiment.settings)
         return Looked(experiment, control, arms[TREATMENT], report)
@@ -101,12 +102,14 @@ class ExperimentWatch:
         return looked
 
     def _observed(
-        self, experiment: Experiment, since: datetime, until: datetime
+        self, experiment: Experiment, stage: int, since: datetime, until: datetime
     ) -> list[Observation]:
+        # By the stage that a request was decided in, as orchestrators follow some seconds later.
+        marks = {EXPERIMENT: experiment.name, STAGE: stage}
         inside = [
             experience
             for experience in self._experience.iterate(since, until)
-            if experience.record.decision.details.get(EXPERIMENT) == experiment.name
+            if marks.items() <= experience.record.decision.details.items()
         ]
         return list(observations(inside, experiment, self._now(), self._settings))
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from policies.experience.record import Signal, SignalKind
 from policies.experience.store import ExperienceStore
-from policies.experiments.serving import ARM, EXPERIMENT
+from policies.experiments.serving import ARM, EXPERIMENT, STAGE
 from policies.registry.registry import PolicyRegistry
 from serve_app.api.app import build_api
 from serve_app.cli.main import app
@@ -49,7 +49,7 @@ def requests_of(config, name, *, per_arm=60, slower_ms=0.0, hours_ago=2):
         decision = kept.decision
         marked = type(decision)(
             decision.plan, decision.propensity, decision.policy, decision.policy_version,
-            decision.reason, decision.scores, details={EXPERIMENT: name, ARM: arm},
+            decision.reason, decision.scores, details={EXPERIMENT: name, ARM: arm, STAGE: 0},
         )  # fmt: skip
         ms = 20.0 + number % 7 + (slower_ms if arm == "treatment" else 0)
         plain = {"decision": marked, "total_ms": ms, "missing": ()}

@@ -44,17 +44,18 @@ class Bench:
         self.experiments.start(begun)
         return begun
 
-    def decide(self, sessions):
-        self.switch.refresh()
+    def decide(self, sessions, refresh=True):
+        if refresh:
+            self.switch.refresh()
         plans = trained()[0].parts.model.plans
         asked = [replace(request(plans, s), session=s) for s in sessions]
         return self.switch.choose(asked, np.random.default_rng(0))
 
-    def traffic(self, num=1500, lift=0.0, slower_ms=0.0, wait=timedelta(hours=1)):
+    def traffic(self, num=1500, lift=0.0, slower_ms=0.0, wait=timedelta(hours=1), refresh=True):
         """One request of each of many sessions, all within a second, with a thumb each."""
         rng = np.random.default_rng(len(self.rows))
         sessions = [f"{len(self.rows)}-{i}" for i in range(num)]
-        for session, decision in zip(sessions, self.decide(sessions), strict=True):
+        for session, decision in zip(sessions, self.decide(sessions, refresh), strict=True):
             treated = decision.details.get(ARM) == "treatment"
             kept = record(
                 session,
@@ -154,6 +155,17 @@ def test_a_split_that_is_not_as_it_should_be_stops_it(bench):
     bench.now += timedelta(hours=1)
     bench.watch.step()
     assert "the split is wrong" in bench.ended().reason
+
+
+def test_requests_that_still_got_the_share_of_the_stage_before_are_not_counted(bench):
+    bench.start()
+    bench.traffic()
+    late = bench.traffic(num=500, wait=timedelta(seconds=2), refresh=False)
+    looked = bench.traffic(num=500, wait=timedelta(seconds=2))
+    assert (0, 500) == tuple(
+        one.control.num_units + one.treatment.num_units for one in (late, looked)
+    )
+    assert ("running", 1) == (bench.ended().status, bench.ended().stage)
 
 
 def test_another_promotion_ends_it(bench):
