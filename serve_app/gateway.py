@@ -202,8 +202,8 @@ class Gateway:
             features,
             graph.working(),
             live,
-            user=self.digester.user(request.user_id),
-            session=self.digester.session(request.session_id),
+            user=self.digester.user(request.user_id, request.caller.tenant),
+            session=self.digester.session(request.session_id, request.caller.tenant),
         )
         decision = await self._decide(graph, request, asked, deadline, missing)
         clock.lap("decide")

@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from policies.errors import PlanInvalid
+from policies.errors import PlanInvalid, StorageUnavailable
 from policies.learned.ranker import JudgedCandidates, RankerTraining, TrainedRanker, train_ranker
 from policies.plan import Plan
 from policies.registry.store import DirectoryStore
@@ -145,5 +145,6 @@ def keep_ranker(config: TacticianConfig, trained: TrainedRanker) -> str:
     data = trained.model.dump(trained.card)
     for name in (f"{trained.model.version}.zip", RANKER.name):
         before = store.read(name)
-        store.write(name, data, expected=before.tag if before else None)
+        if not store.write(name, data, expected=before.tag if before else None):
+            raise StorageUnavailable(name, "was written by somebody else just now; try again")
     return trained.model.version

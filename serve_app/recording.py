@@ -4,17 +4,16 @@ for a while.
 
 import asyncio
 import logging
-from collections.abc import Coroutine
 from dataclasses import replace
-from typing import Any
 
 import stamina
 
 from policies.experience.record import Experience, ExperienceRecord, Signal
-from policies.learning.shadow import SHADOW, ShadowRun
+from policies.learning.shadow import SHADOW
 from serve_app.calls import Target
 from serve_app.deadline import Deadline
 from serve_app.requests import Find
+from serve_app.shadow import ShadowArm
 from skills.errors import SkillError
 
 log = logging.getLogger(__name__)
@@ -51,18 +50,18 @@ class Recording:
     def record(
         self,
         record: ExperienceRecord,
-        beside: Coroutine[Any, Any, ShadowRun | None] | None = None,
+        beside: ShadowArm | None = None,
     ) -> None:
         """Record a request some time soon; returns at once.
 
         Args:
             record: of a request that was answered.
-            beside: the run of its shadow arm; it is run first, and kept with the record.
+            beside: its shadow arm; it is run first, and kept with the record.
         """
         if len(self._tasks) >= self._max_waiting:
             self.lost += 1
             if beside is not None:
-                beside.close()
+                beside.discard()
             log.warning("record lost", extra={"request_id": record.request_id, "lost": self.lost})
             return
         self._pending[record.request_id] = record
@@ -96,10 +95,10 @@ class Recording:
     async def _deliver(
         self,
         record: ExperienceRecord,
-        beside: Coroutine[Any, Any, ShadowRun | None] | None = None,
+        beside: ShadowArm | None = None,
     ) -> None:
         try:
-            if beside is not None and (shadow := await beside) is not None:
+            if beside is not None and (shadow := await beside.run()) is not None:
                 execution = {**record.execution, SHADOW: shadow.model_dump(mode="json")}
                 record = replace(record, execution=execution)
             async with self._turns:

@@ -35,8 +35,8 @@ def record_of(
         missing=retrieved.missing,
         timings_ms=retrieved.timings_ms,
         total_ms=retrieved.timings_ms["total"],
-        user_digest=digester.user(request.user_id),
-        session_digest=digester.session(request.session_id),
+        user_digest=digester.user(request.user_id, request.caller.tenant),
+        session_digest=digester.session(request.session_id, request.caller.tenant),
         tenant=request.caller.tenant,
         budget_ms=request.budget_ms,
     )

@@ -4,9 +4,8 @@ response and where nobody waits for it. What it found is kept with the request.
 
 import logging
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -15,8 +14,8 @@ from policies.learning.shadow import ShadowRun
 from policies.plan import Plan
 from serve_app.deadline import Deadline
 from serve_app.execution.executor import Executor
+from serve_app.execution.types import ExecutionRequest
 from serve_app.requests import Retrieved
-from skills.errors import SkillError
 from skills.types import MissingReason
 
 log = logging.getLogger(__name__)
@@ -38,8 +37,8 @@ class ShadowArms:
 
     def beside(
         self, retrieved: Retrieved, executor: Executor, plans: Mapping[str, Plan]
-    ) -> Coroutine[Any, Any, ShadowRun | None] | None:
-        """The run of a losing plan beside this request, not yet started; None: there is none.
+    ) -> "ShadowArm | None":
+        """A losing plan beside this request, not yet run; None: there is none.
 
         Only requests that a policy decided: whoever insists on a plan has not asked for others.
         """
@@ -53,28 +52,48 @@ class ShadowArms:
             return None
         if self._rng.random() >= self._share:
             return None
+        if retrieved.executed is None:
+            return None
         drawn = losing[int(self._rng.integers(len(losing)))]
         self._running += 1
-        return self._run(retrieved, executor, plans[drawn], self._share / len(losing))
+        asked = replace(retrieved.executed, plan=plans[drawn])
+        return ShadowArm(asked, executor, self._share / len(losing), self._ended)
 
-    async def _run(
-        self, retrieved: Retrieved, executor: Executor, plan: Plan, propensity: float
-    ) -> ShadowRun | None:
-        started = time.perf_counter()
+    def _ended(self) -> None:
+        self._running -= 1
+
+
+class ShadowArm:
+    """One plan that was drawn: it is run, or discarded."""
+
+    def __init__(
+        self,
+        asked: ExecutionRequest,
+        executor: Executor,
+        propensity: float,
+        ended: Callable[[], None],
+    ) -> None:
+        self._asked, self._executor = asked, executor
+        self._propensity, self._ended = propensity, ended
+
+    def discard(self) -> None:
+        """Do not run it."""
+        self._ended()
+
+    async def run(self) -> ShadowRun | None:
+        """What the plan found; None when it failed, which must not cost the request its record."""
+        started, plan = time.perf_counter(), self._asked.plan
         try:
-            if retrieved.executed is None:
-                return None
-            budget_ms = retrieved.executed.budget_ms
-            request = replace(retrieved.executed, plan=plan, deadline=Deadline.after(budget_ms))
-            execution = await executor.execute(request)
-        except SkillError as error:
-            log.warning("shadow arm failed", extra={"plan": plan.name, "why": str(error)})
+            deadline = Deadline.after(self._asked.budget_ms)
+            execution = await self._executor.execute(replace(self._asked, deadline=deadline))
+        except Exception as error:  # a plug-in, or a bug: nobody waits for this answer
+            log.warning("shadow arm failed", extra={"plan": plan.name, "why": repr(error)})
             return None
         finally:
-            self._running -= 1
+            self._ended()
         return ShadowRun(
             plan=plan.name,
-            propensity=propensity,
+            propensity=self._propensity,
             ms=(time.perf_counter() - started) * 1000,
             passages=tuple(hit.passage.id for hit in execution.hits),
             missing=any(missing.reason in _INCOMPLETE for missing in execution.missing),

@@ -73,6 +73,10 @@ class DriftWatch:
         of_rewards = reward_settings or RewardSettings()
         self._now, self._rng = now, rng or np.random.default_rng()
         settle_s = max(self._settings.lag_s, of_rewards.settle_after_s)
+        # A window is read when it is so old, and the reference perhaps again, much later: what was
+        # said in the meantime must not make them two.
+        soon_s = min(of_rewards.late_after_s, settle_s)
+        of_rewards = of_rewards.model_copy(update={"late_after_s": soon_s})
         self._tracks = (
             _Track(
                 "requests",

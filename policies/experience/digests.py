@@ -44,13 +44,13 @@ class Digester:
         except OSError as error:
             raise StorageUnavailable(str(path), f"cannot be used: {error}") from error
 
-    def user(self, user_id: str) -> str:
-        """Digest of a user id; empty for an empty one."""
-        return self._digest(b"user", user_id)
+    def user(self, user_id: str, tenant: str) -> str:
+        """Digest of a user of a tenant; empty for an empty id."""
+        return self._digest(b"user", _within(tenant, user_id))
 
-    def session(self, session_id: str) -> str:
-        """Digest of a session id; empty for an empty one."""
-        return self._digest(b"session", session_id)
+    def session(self, session_id: str, tenant: str) -> str:
+        """Digest of a session of a tenant; empty for an empty id."""
+        return self._digest(b"session", _within(tenant, session_id))
 
     def caller(self, caller: Caller) -> str:
         """Digest of what a caller may read, the same whatever the order of the roles."""
@@ -66,6 +66,11 @@ class Digester:
             return ""
         raw = value.encode("utf-8", "surrogatepass")
         return hashlib.blake2b(raw, key=self._salt, person=kind, digest_size=16).hexdigest()
+
+
+def _within(tenant: str, name: str) -> str:
+    """Two tenants' users may have one name."""
+    return f"{tenant}\x00{name}" if tenant and name else name
 
 
 def _create(path: Path) -> None:

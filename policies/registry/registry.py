@@ -99,10 +99,11 @@ class PolicyRegistry:
         return self.import_file(dump_policy(policy, card), reason=f"trained from {card.source}")
 
     def import_file(self, data: bytes, reason: str = "imported") -> Entry:
-        """Add an artifact that another registry exported.
+        """Add an artifact that another registry exported; one that is damaged here becomes whole.
 
         Raises:
             PolicyInvalid: it is damaged or of another release.
+            StorageUnavailable: it cannot be written.
         """
         policy, card = load_policy(data)
         entry = Entry(
@@ -113,7 +114,7 @@ class PolicyRegistry:
             card=card,
         )
         # The artifact first: an index never names what is not there.
-        self._store.write(entry.key, data, expected=None)
+        self._keep(entry.key, data)
 
         def add(index: Index) -> Index:
             if any(known.version == entry.version for known in index.entries):
@@ -129,6 +130,16 @@ class PolicyRegistry:
             )
 
         return self._change(add).entry(entry.version)
+
+    def _keep(self, key: str, data: bytes) -> None:
+        """Write an artifact, unless it is there and whole."""
+        for _ in range(_ATTEMPTS):
+            there = self._store.read(key)
+            if there is not None and there.data == data:
+                return
+            if self._store.write(key, data, expected=there.tag if there else None):
+                return
+        raise StorageUnavailable(key, "is being written by others all the time")
 
     def export(self, version: str) -> bytes:
         """The artifact of a version, verified.

@@ -60,7 +60,7 @@ def router(gateway: Gateway) -> APIRouter:
                 kind=body.kind,
                 value=body.value,
                 at=datetime.now(UTC),
-                user_digest=gateway.digester.user(body.user_id) if body.user_id else "",
+                user_digest=gateway.digester.user(body.user_id or "", principal.caller.tenant),
                 passage_id=body.passage_id,
                 detail=body.detail,
             )

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from policies.drift.book import DriftState
-from policies.errors import PolicyInvalid
+from policies.errors import PolicyInvalid, StorageUnavailable
 from policies.experience.store import ExperienceStore
 from policies.learning.online import OnlineState
 from policies.learning.settings import OnlineSettings
@@ -25,6 +25,7 @@ console = Console()
 commands = typer.Typer(no_args_is_help=True, help="List, promote and roll back learned policies.")
 
 VersionArgument = Annotated[str, typer.Argument(help="A version, or how it begins.")]
+MAX_DAYS = 3650
 ReasonOption = Annotated[str, typer.Option(help="Kept in the registry's history.")]
 
 
@@ -49,7 +50,8 @@ def list_policies(context: typer.Context) -> None:
     _say_what_serves(index)
     for event in index.events[-10:]:
         when = event.at.isoformat(timespec="seconds")
-        console.print(f"[dim]{when}[/] {event.action} {event.version or 'rules'}  {event.reason}")
+        what = f"{event.action} {event.version or 'rules'}  {escape(event.reason)}"
+        console.print(f"[dim]{when}[/] {what}")
     config = settings_of(context).config
     _say_what_was_learnt(online_book(config).read()[0], config.policy.online)
     _say_what_drifted(drift_book(config).read())
@@ -104,7 +106,7 @@ def rollback(context: typer.Context, reason: ReasonOption = "") -> None:
 @commands.command()
 def regret(
     context: typer.Context,
-    days: Annotated[float, typer.Option(min=0.01, help="How far back.")] = 7,
+    days: Annotated[float, typer.Option(min=0.01, max=MAX_DAYS, help="How far back.")] = 7,
 ) -> None:
     """What plans that ran in the shadow would have earned more than what was served."""
     store = ExperienceStore(settings_of(context).config.experience_url)
@@ -127,7 +129,11 @@ def regret(
 @commands.command()
 def export(context: typer.Context, version: VersionArgument, file: Path) -> None:
     """Write a version's artifact to a file."""
-    file.write_bytes(_registry(context).export(version))
+    data = _registry(context).export(version)
+    try:
+        file.write_bytes(data)
+    except OSError as error:
+        raise StorageUnavailable(str(file), f"cannot be written: {error.strerror}") from error
 
 
 @commands.command("import")

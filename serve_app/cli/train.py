@@ -8,11 +8,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from policies.errors import StorageUnavailable
 from policies.learned.fit import Family, FitSettings
 from policies.learning.publication import PublicationSettings
 from policies.learning.search import Search, SearchSettings, score_here
 from policies.learning.train import Trained, TrainSettings
 from policies.registry.card import CardEstimate, PolicyCard
+from serve_app.cli.policies import MAX_DAYS
 from serve_app.cli.settings import settings_of
 from serve_app.parts.orchestrator import policy_registry
 from serve_app.train import publish, train_policy
@@ -34,11 +36,15 @@ def train() -> None:
 @commands.command()
 def policy(
     context: typer.Context,
-    days: Annotated[float, typer.Option(min=0.01, help="How far back the log is read.")] = 30,
+    days: Annotated[
+        float, typer.Option(min=0.01, max=MAX_DAYS, help="How far back the log is read.")
+    ] = 30,
     collection: Annotated[str | None, typer.Option("--collection", "-c")] = None,
     family: Annotated[list[Family] | None, typer.Option(help="Only these families.")] = None,
     price: Annotated[float, typer.Option(min=0, help="Reward that a second is worth.")] = 0,
-    later_share: Annotated[float, typer.Option(help="Latest requests, to judge on.")] = 0.4,
+    later_share: Annotated[
+        float, typer.Option(min=0.1, max=0.9, help="Latest requests, to judge on.")
+    ] = 0.4,
     min_requests: Annotated[int, typer.Option(min=1, help="To judge on, at least.")] = 300,
     promote: Annotated[bool, typer.Option(help="Let it serve when it is published.")] = False,
     dry_run: Annotated[bool, typer.Option(help="Train and judge, publish nothing.")] = False,
@@ -47,7 +53,9 @@ def policy(
 ) -> None:
     """Train policies on recorded requests, and publish the best one if it beats what serves."""
     config = settings_of(context).config
-    search = SearchSettings(families=tuple(family or Family), fit=FitSettings(weight_per_s=price))
+    search = SearchSettings(
+        families=tuple(dict.fromkeys(family or Family)), fit=FitSettings(weight_per_s=price)
+    )
     publication = PublicationSettings(min_requests=min_requests)
     settings = TrainSettings(later_share=later_share, search=search, publication=publication)
     until = datetime.now(UTC)
@@ -61,12 +69,19 @@ def policy(
             collection=collection,
         )
     show(trained)
-    if json_file is not None:
-        json_file.write_text(trained.card.model_dump_json(indent=1), encoding="utf-8")
     entry = None
     if not dry_run:
         entry = publish(policy_registry(config), trained, promote=promote)
     say_verdict(trained, entry.version if entry else None, promoted=promote)
+    if json_file is not None:  # last: what was trained must not be lost to a wrong path
+        _write_card(json_file, trained.card)
+
+
+def _write_card(file: Path, card: PolicyCard) -> None:
+    try:
+        file.write_text(card.model_dump_json(indent=1), encoding="utf-8")
+    except OSError as error:
+        raise StorageUnavailable(str(file), f"cannot be written: {error.strerror}") from error
 
 
 def show(trained: Trained) -> None:

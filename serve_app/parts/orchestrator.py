@@ -33,6 +33,8 @@ from skills.errors import SkillError, SkillFailed
 log = logging.getLogger(__name__)
 
 REFRESH_EVERY_S = 2.0
+IDLE_AFTER_S, WAIT_FOR_REFRESH_S = 10.0, 0.1
+"""Who was not asked for so long may have missed a promotion: the next request waits a little."""
 
 
 @dataclass(slots=True)
@@ -84,7 +86,7 @@ class OrchestratorPart:
         self._drift = drift
         self._rng = rng
         self._refreshing: asyncio.Task[None] | None = None
-        self._refreshed_at_s = 0.0
+        self._refreshed_at_s = time.monotonic()
 
     @classmethod
     def build(cls, config: TacticianConfig) -> Self:
@@ -102,7 +104,7 @@ class OrchestratorPart:
 
     async def run(self, requests: Sequence[DecisionRequest]) -> list[Decision | SkillError]:
         """Choose plans."""
-        self._refresh_sometimes()
+        await self._refresh_sometimes()
         try:
             return list(self._choose(requests))
         except PolicyError:
@@ -124,13 +126,15 @@ class OrchestratorPart:
         except PolicyError as error:
             return SkillFailed("orchestrator", str(error))
 
-    def _refresh_sometimes(self) -> None:
-        now = time.monotonic()
+    async def _refresh_sometimes(self) -> None:
+        old_s = time.monotonic() - self._refreshed_at_s
         idle = self._refreshing is None or self._refreshing.done()
-        if idle and now - self._refreshed_at_s >= REFRESH_EVERY_S:
-            self._refreshed_at_s = now
+        if idle and old_s >= REFRESH_EVERY_S:
+            self._refreshed_at_s = time.monotonic()
             looking = asyncio.to_thread(self._followed.refresh)
             self._refreshing = asyncio.create_task(looking)
+            if old_s >= IDLE_AFTER_S:
+                await asyncio.wait([self._refreshing], timeout=WAIT_FOR_REFRESH_S)
 
 
 def policy_registry(config: TacticianConfig) -> PolicyRegistry:

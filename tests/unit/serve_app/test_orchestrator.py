@@ -49,6 +49,21 @@ async def test_a_promoted_policy_takes_over_and_a_rollback_brings_the_rules_back
     assert before.policy_version == await versions(part, plans, version)
 
 
+async def test_after_an_idle_hour_the_first_decision_is_of_the_policy_that_serves(
+    config, monkeypatch
+):
+    monkeypatch.setattr(orchestrator, "WAIT_FOR_REFRESH_S", 10.0)
+    part = OrchestratorPart.build(config)
+    policy, card = trained()
+    registry = policy_registry(config)
+    version = registry.publish(policy, card).version
+    registry.promote(version)
+    part._refreshed_at_s -= 3600
+    plans = ("stub_hybrid", *World(1, seed=1).requests[0].plans)
+    (decision,) = await part.run([DecisionRequest("r", "c", FEATURES, plans)])
+    assert version == decision.policy_version
+
+
 async def test_under_observe_the_rules_act(config):
     observing = config.model_validate(config.model_dump() | {"policy": {"mode": "observe"}})
     (decision,) = await OrchestratorPart.build(observing).run(

@@ -69,3 +69,31 @@ async def test_one_at_a_time(shadowing):
 
 async def test_off_by_default(config):
     assert [None] * 5 == await shadows_of(local_gateway(config), 5)
+
+
+async def test_a_record_that_was_given_up_frees_its_shadow(shadowing):
+    gateway = shadowing(0.1)
+    gateway._shadows = ShadowArms(1.0, np.random.default_rng(0))
+    await gateway.retrieve(ask(0))
+    await gateway.recording.drain(10)
+    gateway.recording._max_waiting = 0
+    await gateway.retrieve(ask(1))
+    gateway.recording._max_waiting = 100
+    assert 1 == gateway.recording.lost
+    assert None is not (await shadows_of(gateway, 3))[2]
+
+
+async def test_a_shadow_that_raises_does_not_cost_the_record(shadowing, monkeypatch):
+    gateway = shadowing(0.1)
+    gateway._shadows = ShadowArms(1.0, np.random.default_rng(0))
+    served = type(gateway.graph.executor).execute
+
+    async def breaks_in_shadow(self, request):
+        if request.plan.name == "left_only":
+            raise KeyError("a bug")
+        return await served(self, request)
+
+    monkeypatch.setattr(type(gateway.graph.executor), "execute", breaks_in_shadow)
+    runs = await shadows_of(gateway, 2)
+    assert [None, None] == runs
+    assert 0 == gateway.recording.lost

@@ -88,3 +88,32 @@ def test_what_serves_is_the_incumbent_of_the_next_training(home):
 def test_too_short_a_window_says_what_is_missing(home):
     result = run(home, "--days", "0.01")
     assert "0 rewarded requests to train on" in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        (("--later-share", "1.5"), "--later-share"),
+        (("--days", "1000000"), "--days"),
+    ],
+)
+def test_options_out_of_range_are_told_by_name(home, arguments, field):
+    result = run(home, *arguments)
+    assert 2 == result.exit_code
+    assert field in result.output
+
+
+def test_a_reason_is_told_as_it_was_written(home):
+    registry = policy_registry(TacticianConfig(home=home))
+    registry.rollback("undo [/v1 regression] [v1]")
+    result = CliRunner().invoke(app, ["--home", str(home), "policies", "list"])
+    assert 0 == result.exit_code, result.output
+    assert "undo [/v1 regression] [v1]" in result.output
+
+
+def test_a_policy_that_cannot_be_written_is_an_error_with_the_file(home):
+    version = policy_registry(TacticianConfig(home=home)).index().entries[0].version
+    file = home / "absent" / "policy.zip"
+    arguments = ["--home", str(home), "policies", "export", version, str(file)]
+    result = CliRunner().invoke(app, arguments)
+    assert "cannot be written" in str(result.exception)

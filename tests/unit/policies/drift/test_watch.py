@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import timedelta
 
 import numpy as np
@@ -92,6 +93,41 @@ def test_a_restart_neither_forgets_the_reference_nor_looks_twice(bench):
     bench.traffic.add(100, failed=0.4)
     assert ["dense failed"] == [alarm.subject for alarm in bench.alarms()]
     assert bench.book.read().marks["rewards"].until > marks["rewards"].until
+
+
+class LateLikes(Traffic):
+    """Of ten requests five are disliked at once, and five liked an hour later."""
+
+    def _one(self, *asked):
+        experience = super()._one(*asked)
+        (signal,) = experience.signals
+        likes = self.rng.random() < 0.5
+        told_at = experience.record.at + timedelta(hours=1 if likes else 0)
+        return replace(experience, signals=(replace(signal, value=float(likes), at=told_at),))
+
+    def iterate(self, since, until, *, newest_first=False):
+        for one in super().iterate(since, until, newest_first=newest_first):
+            yield replace(one, signals=tuple(s for s in one.signals if s.at <= self.now))
+
+
+def test_a_restart_does_not_take_what_was_said_later_for_a_change(tmp_path):
+    traffic = LateLikes(seed=0)
+    book = DriftBook(DirectoryStore(tmp_path))
+
+    def started():
+        return DriftWatch(
+            book, traffic, SMALL, now=lambda: traffic.now, rng=np.random.default_rng(0)
+        )
+
+    watch = started()
+    watch.step()
+    alarms = []
+    for look in range(72):  # twenty requests in ten minutes, then a look
+        traffic.add(20, every_s=30)
+        alarms += watch.step()
+        if look == 36:
+            watch = started()
+    assert [] == [alarm.detail for alarm in alarms if alarm.kind == "rewards"]
 
 
 def test_two_watches_tell_of_a_change_once(bench):

@@ -212,3 +212,24 @@ class TestSwitch:
         refreshed = switch.refresh()
         assert first == refreshed.version
         assert "cannot be read" in refreshed.error
+
+
+def test_importing_again_repairs_an_artifact_that_was_damaged(tmp_path):
+    registry = PolicyRegistry(DirectoryStore(tmp_path), lambda: NOW)
+    entry = registry.publish(*trained())
+    good = registry.export(entry.version)
+    (tmp_path / entry.key).write_bytes(b"damaged")
+    with pytest.raises(PolicyInvalid, match="damaged"):
+        registry.load(entry.version)
+    registry.import_file(good)
+    assert entry.version == registry.load(entry.version)[0].version
+
+
+def test_importing_again_with_another_card_changes_nothing(tmp_path):
+    registry = PolicyRegistry(DirectoryStore(tmp_path), lambda: NOW)
+    policy, card = trained()
+    entry = registry.publish(policy, card)
+    other = card.model_copy(update={"notes": ("another",)})
+    assert entry == registry.publish(policy, other)
+    assert entry.version == registry.load(entry.version)[0].version
+    assert 1 == len(registry.index().events)
