@@ -88,7 +88,10 @@ def fit(training: TrainingSet, settings: FitSettings, folds: Folds | None = None
         PolicyInvalid: too little to learn from.
     """
     if len(training) < 50 or len(training.plans) < 2:
-        detail = f"{len(training)} requests and {len(training.plans)} plans are too few (50 and 2)"
+        detail = (
+            f"{len(training)} requests and {len(training.plans)} plans are too few; it takes 50 "
+            "and 2: more feedback, more judged queries, or a larger collection to make them from"
+        )
         raise PolicyInvalid("training set", detail)
     if folds is None:
         ids = [request.request_id for request in training.requests]
