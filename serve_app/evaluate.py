@@ -4,10 +4,12 @@ executor.
 
 import time
 import uuid
+from collections.abc import Collection
 from pathlib import Path
 
 from ingest.request import IngestSummary, OnProgress
 from ingest.run import run as run_ingest
+from policies.analysis.profile import Profiles
 from policies.evaluation.dataset import Dataset, EvaluationQuery
 from policies.evaluation.evaluate import EvaluationSettings, PlanRun, Progress, evaluate
 from policies.evaluation.report import EvaluationReport
@@ -15,6 +17,8 @@ from policies.types import Decision, DecisionRequest
 from serve_app.catalogue import current
 from serve_app.config import TacticianConfig
 from serve_app.deadline import Deadline
+from serve_app.execution.executor import Executor
+from serve_app.execution.first_look import DEPTH as FIRST_LOOK_DEPTH
 from serve_app.execution.types import ExecutionRequest
 from serve_app.gateway import Gateway
 from serve_app.graph import local_gateway
@@ -22,6 +26,7 @@ from serve_app.ingestion import ingest_request
 from skills.errors import RequestInvalid, SkillFailed
 from skills.registry import SkillRegistry
 from skills.resources import load_class
+from skills.skill import SkillRequest
 from skills.types import OPERATOR, MissingReason
 
 DEPTH = 100
@@ -93,6 +98,21 @@ def patient_registry(config: TacticianConfig) -> SkillRegistry:
     )
 
 
+async def look_at(
+    executor: Executor, skills: Collection[str], query: str, collection: str, version: str
+) -> dict[str, float]:
+    """The signals of a first look that nobody hurries."""
+    asked = SkillRequest(
+        query=query,
+        collection=collection,
+        top_k=FIRST_LOOK_DEPTH,
+        budget_ms=BUDGET_MS,
+        version=version,
+        caller=OPERATOR,
+    )
+    return (await executor.look(asked, tuple(skills), Deadline.after(BUDGET_MS))).signals()
+
+
 class _Runs:
     """Runs plans and asks the policy, on one collection version."""
 
@@ -100,6 +120,7 @@ class _Runs:
         self._gateway = gateway
         self._collection = collection
         self._version = version
+        self._profiles = Profiles()
 
     async def run_plan(self, plan: str, query: EvaluationQuery) -> PlanRun:
         started = time.perf_counter()
@@ -125,9 +146,23 @@ class _Runs:
     async def choose(self, query: EvaluationQuery) -> Decision:
         deadline = Deadline.after(BUDGET_MS)
         features = await self._gateway.graph.analyzer.call(query.text, deadline)
+        signals = await self._look(query)
         return await self._gateway.graph.orchestrator.call(
             DecisionRequest(
-                uuid.uuid4().hex, self._collection, features, self._gateway.candidates()
+                uuid.uuid4().hex, self._collection, features, self._gateway.candidates(), signals
             ),
             deadline,
         )
+
+    async def _look(self, query: EvaluationQuery) -> dict[str, float]:
+        """What the policy of a service is told beside the query: its first look, if it has one, and
+        what such looks have told of the collection so far.
+        """
+        graph = self._gateway.graph
+        if not graph.first_look:
+            return {}
+        seen = await look_at(
+            graph.executor, graph.first_look, query.text, self._collection, self._version
+        )
+        self._profiles.observe(self._collection, seen)
+        return seen | self._profiles.signals(self._collection)

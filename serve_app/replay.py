@@ -1,18 +1,18 @@
 """Every plan on every query of judged data sets, kept on disk: what learning is replayed on.
 
-The plans run through the real executor in this process. The rankings of `keyword` and `dense` alone
-also give the probe features that a first look would have seen.
+The plans run through the real executor in this process, and so does a first look at each query.
 """
 
+import hashlib
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import orjson
 
 from policies.analysis import Analyzer
-from policies.analysis.probe import probe_features
 from policies.analysis.profile import Profiles
 from policies.errors import DatasetInvalid
 from policies.evaluation.dataset import Dataset, EvaluationQuery
@@ -22,7 +22,7 @@ from policies.replay.matrix import ReplayMatrix
 from policies.types import DecisionRequest
 from serve_app.config import TacticianConfig
 from serve_app.deadline import Deadline
-from serve_app.evaluate import BUDGET_MS, DEPTH
+from serve_app.evaluate import BUDGET_MS, DEPTH, look_at
 from serve_app.execution.executor import Executor
 from serve_app.execution.types import Execution, ExecutionRequest
 from serve_app.gateway import Gateway
@@ -30,7 +30,7 @@ from serve_app.graph import local_gateway
 from skills.types import OPERATOR, MissingReason
 
 PROBES = ("keyword", "dense")
-"""Plans of one skill whose rankings make the probe features."""
+"""Skills of a first look, unless the caller names others."""
 
 
 async def replay_matrix(
@@ -54,7 +54,7 @@ async def replay_matrix(
         collection: the data set's corpus, ingested.
         progress: told how many of how many runs are done.
         without: plans that are left out.
-        first_look: skills whose rankings give features; those that a service would have.
+        first_look: skills that look first, as in the service that is to be learnt for.
     """
     gateway = local_gateway(config.model_copy(update={"inline_skills": True}))
     version = (await gateway.collections.info(collection)).version
@@ -74,12 +74,23 @@ async def replay_matrix(
                 rankings[column][query.id] = rank_documents(found)
             if progress is not None:
                 progress(row * len(plans) + done, cost_ms.size)
-        seen = {name: executions[name] for name in first_look if name in executions}
+        # The look comes last: whoever comes first pays for encoding the query.
+        seen = await runs.look(first_look, query)
         requests.append(_request(query, collection, plans, seen))
     requests = _profiled(requests, collection)
     order = [query.id for query in dataset.queries]
     rewards = np.stack([_rewards(dataset, order, ranking) for ranking in rankings], axis=1)
     return ReplayMatrix(tuple(requests), plans, rewards, cost_ms)
+
+
+async def replay_digest(config: TacticianConfig, dataset: Dataset, collection: str) -> str:
+    """Of all that a matrix is made from: queries and judgments, plans, the index version."""
+    gateway = local_gateway(config)
+    version = (await gateway.collections.info(collection)).version
+    plans = [gateway.graph.plans[name].model_dump_json() for name in sorted(gateway.candidates())]
+    asked = [(query.id, query.text, dataset.qrels[query.id]) for query in dataset.queries]
+    made_of = orjson.dumps((version, plans, asked), option=orjson.OPT_SORT_KEYS)
+    return hashlib.sha256(made_of).hexdigest()[:12]
 
 
 def cached_matrix(folder: Path) -> ReplayMatrix | None:
@@ -114,6 +125,10 @@ class _Runs:
         )
         return execution, (time.perf_counter() - started) * 1000
 
+    async def look(self, skills: Collection[str], query: EvaluationQuery) -> dict[str, float]:
+        """The signals of a first look by these skills, whatever plans there are."""
+        return await look_at(self._executor, skills, query.text, self._collection, self._version)
+
 
 def _spared_ms(executions: Mapping[str, Execution], plan: str) -> float:
     """What the plan did not spend on encoding, because one that ran before it had.
@@ -145,15 +160,14 @@ def _request(
     query: EvaluationQuery,
     collection: str,
     plans: tuple[str, ...],
-    seen: Mapping[str, Execution],
+    seen: Mapping[str, float],
 ) -> DecisionRequest:
-    arms = {name: execution.hits for name, execution in seen.items()}
     return DecisionRequest(
         request_id=f"{collection}/{query.id}",
         collection=collection,
         features=Analyzer().analyze([query.text])[0],
         plans=plans,
-        signals=probe_features(query.text, arms),
+        signals=seen,
     )
 
 

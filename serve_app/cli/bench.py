@@ -1,6 +1,7 @@
 """`tactician bench policy`: what learning is worth on judged data."""
 
 import asyncio
+from collections.abc import Collection
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -21,7 +22,7 @@ from serve_app.cli.ingest import ingesting
 from serve_app.cli.settings import settings_of
 from serve_app.config import TacticianConfig
 from serve_app.evaluate import ensure_indexed
-from serve_app.replay import cached_matrix, replay_matrix
+from serve_app.replay import PROBES, cached_matrix, replay_digest, replay_matrix
 
 SAMPLE_SEED = 11
 QUICK = {"seeds": 1, "num_requests": 1500}
@@ -47,7 +48,7 @@ def policy(
         list[Path], typer.Argument(help="Judged folders (as for evaluate), or replay matrices.")
     ],
     sample: Annotated[int, typer.Option(min=50, help="Queries of each folder.")] = 300,
-    without: Annotated[list[str] | None, typer.Option(help="Plans that are not run.")] = None,
+    without: Annotated[list[str] | None, typer.Option(help="Plans that are left out.")] = None,
     family: Annotated[list[Family] | None, typer.Option(help="Only these families.")] = None,
     look: Annotated[
         list[str] | None, typer.Option(help="Skills of the first look that policies see.")
@@ -61,10 +62,12 @@ def policy(
     The collections are those of the folders' names, made when they do not exist.
     """
     config = settings_of(context).config
-    left_out = tuple(without or ())
-    parts = [_matrix(config, folder, sample, left_out) for folder in folders]
-    matrix = ReplayMatrix.join(parts)
+    matrix = ReplayMatrix.join([_matrix(config, folder, sample) for folder in folders])
+    if without:
+        _check("without", without, matrix.plans)
+        matrix = matrix.with_plans([plan for plan in matrix.plans if plan not in without])
     if look:
+        _check("look", look, PROBES)
         matrix = matrix.looked_by(look)
     console.print(
         f"{len(matrix)} queries of {', '.join(np.unique(matrix.collections))}; "
@@ -81,20 +84,28 @@ def policy(
         json_file.write_bytes(orjson.dumps(asdict(report), option=orjson.OPT_INDENT_2))
 
 
-def _matrix(
-    config: TacticianConfig, folder: Path, sample: int, without: tuple[str, ...]
-) -> ReplayMatrix:
-    """The replay of a folder: made before, or made now and kept."""
+def _check(option: str, given: list[str], known: Collection[str]) -> None:
+    if unknown := sorted(set(given) - set(known)):
+        raise typer.BadParameter(
+            f"{', '.join(unknown)}: choose of {', '.join(known)}", param_hint=f"--{option}"
+        )
+
+
+def _matrix(config: TacticianConfig, folder: Path, sample: int) -> ReplayMatrix:
+    """The replay of a folder: made before of the same queries, plans and index, or made now and
+    kept.
+    """
     if (found := cached_matrix(folder)) is not None:
-        return found
-    kept = config.home / "replay" / f"{folder.name}-{sample}"
-    if (found := cached_matrix(kept)) is not None:
         return found
     dataset = load_dataset(folder).sample(sample, SAMPLE_SEED)
     with ingesting(f"ingesting into {folder.name}") as progress:
         asyncio.run(ensure_indexed(config, folder, folder.name, progress))
+    of_what = asyncio.run(replay_digest(config, dataset, folder.name))
+    kept = config.home / "replay" / f"{folder.name}-{of_what}"
+    if (found := cached_matrix(kept)) is not None:
+        return found
     with counting(f"running plans on {folder.name}") as counted:
-        made = asyncio.run(replay_matrix(config, dataset, folder.name, counted, without=without))
+        made = asyncio.run(replay_matrix(config, dataset, folder.name, counted))
     made.save(kept)
     return made
 
