@@ -14,9 +14,10 @@ class ResidualSettings(BaseModel):
 
     slack: float = Field(default=0.25, gt=0)
     """Half of the smallest change of a plan's mean that is looked for."""
-    limit: float = Field(default=16.0, gt=0)
-    """Sum at which a change is one: a plan without change gets there by chance once in some 20,000
-    rewards, one that earns one standard deviation less after 21."""
+    limit: float = Field(default=24.0, gt=0)
+    """Sum at which a change is one: a plan without change gets there by chance once in some two
+    million rewards, one that earns one standard deviation less after 32. What is learnt anew may be
+    learnt wrongly, so chance must not do it."""
     prior_count: float = Field(default=100.0, gt=0)
     """Residuals that the expected noise is worth."""
 

@@ -22,12 +22,12 @@ def test_sees_nothing_where_nothing_changes():
 
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_sees_a_plan_that_earns_more_or_less_than_expected(sign):
-    residuals = np.random.default_rng(1).normal(sign * 0.3, 0.3, 60)
-    assert 10 <= watched(residuals)[1][0] <= 50
+    residuals = np.random.default_rng(1).normal(sign * 0.3, 0.3, 90)
+    assert 15 <= watched(residuals)[1][0] <= 70
 
 
 def test_begins_anew_after_a_change():
-    watch, seen = watched(np.full(22, -0.3))
+    watch, seen = watched(np.full(33, -0.3))
     assert len(seen) == 1
     assert watch.below["hybrid"] < 2
 
