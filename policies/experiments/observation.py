@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -28,19 +28,43 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True)
+class Latencies:
+    """Those of one arm."""
+
+    unit: np.ndarray
+    """`(num_requests,)` int32, numbers of units from 0 on."""
+    total_ms: np.ndarray
+    """`(num_requests,)` float32."""
+
+    @property
+    def p95_ms(self) -> float:
+        """The 95th percentile, each unit weighing as much as any other; 0 without requests."""
+        if len(self.unit) == 0:
+            return 0.0
+        weights = 1 / np.bincount(self.unit)[self.unit]
+        return float(np.quantile(self.total_ms, 0.95, weights=weights, method="inverted_cdf"))
+
+    def above(self, limit_ms: float) -> Moments:
+        """Of units: the share of each unit's requests that took longer."""
+        return Moments.of_shares(_by_unit(self.unit, self.total_ms > limit_ms))
+
+
+@dataclass(frozen=True, slots=True)
 class ArmView:
-    """One arm so far."""
+    """One arm so far. Each unit's mean counts once, as requests of one unit are alike."""
 
     num_requests: int
     num_units: int
     reward: Moments
-    """Of units: each unit's mean reward counts once, as requests of one unit are alike."""
+    """Of units with a reward."""
     by_intent: Mapping[Intent, Moments]
+    latencies: Latencies = field(compare=False, repr=False)
     p95_ms: float
-    p95_low_ms: float
-    """What the 95th percentile is at least, with some 98 % confidence."""
-    failed_share: float
-    missing_share: float
+    """See `Latencies`."""
+    failed: Moments
+    """Of units: the share of each unit's requests that failed."""
+    missing: Moments
+    """Likewise of responses that were incomplete."""
 
 
 def views(observations: Iterable[Observation]) -> dict[str, ArmView]:
@@ -52,25 +76,27 @@ def views(observations: Iterable[Observation]) -> dict[str, ArmView]:
 
 
 def _view(seen: Sequence[Observation]) -> ArmView:
-    count = max(len(seen), 1)
+    numbers: dict[str, int] = {}
+    unit = np.array([numbers.setdefault(o.unit, len(numbers)) for o in seen], np.int32)
+    latencies = Latencies(unit, np.array([o.total_ms for o in seen], np.float32))
     return ArmView(
         num_requests=len(seen),
-        num_units=len({o.unit for o in seen}),
-        reward=_by_unit(seen),
-        by_intent={i: _by_unit([o for o in seen if o.intent is i]) for i in Intent},
-        p95_ms=_quantile(seen, 0.95),
-        # The rank of a quantile is binomial: two standard deviations down.
-        p95_low_ms=_quantile(seen, max(0.95 - 2 * (0.95 * 0.05 / count) ** 0.5, 0.0)),
-        failed_share=sum(o.failed for o in seen) / count,
-        missing_share=sum(o.missing for o in seen) / count,
+        num_units=len(numbers),
+        reward=_rewards(seen),
+        by_intent={i: _rewards([o for o in seen if o.intent is i]) for i in Intent},
+        latencies=latencies,
+        p95_ms=latencies.p95_ms,
+        failed=Moments.of_shares(_by_unit(unit, np.array([o.failed for o in seen], bool))),
+        missing=Moments.of_shares(_by_unit(unit, np.array([o.missing for o in seen], bool))),
     )
 
 
-def _quantile(seen: Sequence[Observation], share: float) -> float:
-    return float(np.quantile([o.total_ms for o in seen], share)) if seen else 0.0
+def _by_unit(unit: np.ndarray, happened: np.ndarray) -> np.ndarray:
+    """`(num_units,)` shares of each unit's requests that something happened to."""
+    return np.bincount(unit, weights=happened) / np.bincount(unit)
 
 
-def _by_unit(seen: Sequence[Observation]) -> Moments:
+def _rewards(seen: Sequence[Observation]) -> Moments:
     rewards: dict[str, list[float]] = defaultdict(list)
     for observation in seen:
         if observation.reward is not None:

@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
 from policies.experiments.observation import ArmView
 from policies.experiments.statistics import (
     Difference,
+    Moments,
     always_valid,
     sample_ratio_p_value,
     welch,
@@ -17,7 +18,9 @@ from policies.types import Intent
 
 class Guardrails(BaseModel):
     """What the treatment must not do, whatever it earns. A limit is broken when it is exceeded
-    beyond doubt (some 99 %), so that a handful of requests cannot stop a rollout.
+    beyond doubt (99 %, over all looks together), so that a handful of units cannot stop a rollout.
+
+    Units are compared, as they are what is split: requests of one session fail together.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -30,24 +33,36 @@ class Guardrails(BaseModel):
     """Share of failed requests beyond control's."""
     missing_more: float = Field(default=0.03, ge=0)
     """Share of incomplete responses beyond control's."""
-    min_requests: int = Field(default=100, ge=1)
-    """Of each arm, before guardrails speak."""
+    min_units: int = Field(
+        default=50, ge=1, validation_alias=AliasChoices("min_units", "min_requests")
+    )
+    """Of each arm, before guardrails speak; below 50 they never do. Earlier releases counted
+    requests."""
 
     def broken(self, control: ArmView, treatment: ArmView) -> str:
         """What is broken, for a person; empty when nothing is."""
-        if min(control.num_requests, treatment.num_requests) < self.min_requests:
+        if min(control.num_units, treatment.num_units) < self.min_units:
             return ""
         limit = control.p95_ms * self.p95_ratio + self.p95_slack_ms
-        if treatment.p95_low_ms > limit:
+        # A percentile is above a limit when more than its share of the requests is; how uncertain
+        # control's own is shows in how its units differ there.
+        at_limit = control.latencies.above(control.p95_ms), treatment.latencies.above(limit)
+        if _exceeded(*at_limit, 0.0):
             return f"p95 is {treatment.p95_ms:.0f} ms, above {limit:.0f} ms"
-        for name, more in (("failed", self.failed_more), ("missing", self.missing_more)):
-            share, base = getattr(treatment, f"{name}_share"), getattr(control, f"{name}_share")
-            pooled = (share + base) / 2
-            variance = pooled * (1 - pooled)
-            error = (variance / treatment.num_requests + variance / control.num_requests) ** 0.5
-            if share - base > max(more, 2.6 * error):
-                return f"{name} share is {share:.1%}, against {base:.1%}"
+        if _exceeded(control.failed, treatment.failed, self.failed_more):
+            return _shares("failed", control.failed, treatment.failed)
+        if _exceeded(control.missing, treatment.missing, self.missing_more):
+            return _shares("missing", control.missing, treatment.missing)
         return ""
+
+
+def _exceeded(control: Moments, treatment: Moments, more: float) -> bool:
+    # Two-sided, of which one side counts. Harm of some 10 % of the requests is found soonest.
+    return always_valid(control, treatment, confidence=0.98, expected_effect=0.1).low > more
+
+
+def _shares(name: str, control: Moments, treatment: Moments) -> str:
+    return f"{name} share is {treatment.mean:.1%}, against {control.mean:.1%}"
 
 
 class RolloutSettings(BaseModel):

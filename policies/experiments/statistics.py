@@ -1,6 +1,6 @@
 """Is there a difference, and was the split what it should be."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import stats
@@ -38,6 +38,16 @@ class Moments:
             return cls(0, 0.0, 0.0)
         variance = float(values.var(ddof=1)) if len(values) > 1 else 0.0
         return cls(len(values), float(values.mean()), variance)
+
+    @classmethod
+    def of_shares(cls, values: np.ndarray) -> "Moments":
+        """Of `(num_units,)` shares in [0, 1].
+
+        The variance is that of two units more, one of them at 0 and one at 1: what never happened
+        to any unit so far may yet happen.
+        """
+        wider = cls.of(np.append(values, (0.0, 1.0)))
+        return replace(cls.of(values), variance=wider.variance)
 
     @property
     def squared_error(self) -> float:

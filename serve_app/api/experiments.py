@@ -110,6 +110,6 @@ def _arm(arm: ArmView) -> dict[str, Any]:
         "rewarded_units": arm.reward.count,
         "reward": arm.reward.mean if arm.reward.count else None,
         "p95_ms": arm.p95_ms,
-        "failed_share": arm.failed_share,
-        "missing_share": arm.missing_share,
+        "failed_share": arm.failed.mean,
+        "missing_share": arm.missing.mean,
     }

@@ -146,8 +146,8 @@ def _cells(arm: ArmView) -> list[str]:
         str(arm.reward.count),
         f"{arm.reward.mean:.4f}",
         f"{arm.p95_ms:.0f} ms",
-        f"{arm.failed_share:.2%}",
-        f"{arm.missing_share:.2%}",
+        f"{arm.failed.mean:.2%}",
+        f"{arm.missing.mean:.2%}",
     ]
 
 

@@ -3,7 +3,7 @@ import pytest
 
 from policies.experiments.assignment import Split
 from policies.experiments.observation import Observation, views
-from policies.experiments.rollout import RolloutSettings, Verdict, look
+from policies.experiments.rollout import Guardrails, RolloutSettings, Verdict, look
 from policies.types import Intent
 
 UNITS = [f"session-{i}" for i in range(5000)]
@@ -99,6 +99,54 @@ def test_guardrails_stop_whatever_is_earned(harm, reason):
     report = judged(1, lift=0.1, **harm)
     assert Verdict.STOP == report.verdict
     assert reason in report.reason
+
+
+def alike(seed, units=400, requests=6, looks=10):
+    """Looks at an A/A experiment on the way; requests of one session fare alike."""
+    rng = np.random.default_rng(seed)
+    split, seen = Split(experiment=f"a{seed}", share=0.5), []
+    for i in range(units):
+        slow, failing, missing = rng.random(3) < (0.08, 0.1, 0.12)
+        seen += [
+            Observation(
+                f"{i}",
+                split.arm(f"{i}"),
+                Intent.FACT,
+                float(rng.gamma(4, 20)) * (1 + 9 * slow),
+                failed=bool(failing),
+                missing=bool(missing),
+            )
+            for _ in range(requests)
+        ]
+        if (i + 1) % (units // looks) == 0:
+            arms = views(seen)
+            yield look(arms["control"], arms["treatment"], 0, RolloutSettings(stages=(0.5,)))
+
+
+def test_sessions_that_fare_badly_in_both_arms_break_no_guardrail():
+    stopped = [
+        [r.reason for r in alike(seed) if r.verdict is Verdict.STOP][:1] for seed in range(25)
+    ]
+    assert [[]] * 25 == stopped
+
+
+@pytest.mark.parametrize("harm", ["failed", "missing"])
+def test_a_treatment_that_never_works_is_stopped_after_fifty_units(harm):
+    def seen(units):
+        plain = {"intent": Intent.FACT, "total_ms": 9.0, "failed": False, "missing": False}
+        for i in range(2 * units):
+            arm = ("control", "treatment")[i % 2]
+            yield Observation(f"{i}", arm, **plain | {harm: arm == "treatment"})
+
+    def verdict(units):
+        arms = views(seen(units))
+        return look(arms["control"], arms["treatment"], 1, RolloutSettings()).verdict
+
+    assert (Verdict.WAIT, Verdict.STOP) == (verdict(49), verdict(50))
+
+
+def test_guardrails_kept_by_an_earlier_release_can_be_read():
+    assert 100 == Guardrails.model_validate({"min_requests": 100}).min_units
 
 
 def test_a_wrong_split_stops_first():
