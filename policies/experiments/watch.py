@@ -11,7 +11,7 @@ from policies.experiments.experiment import Experiment, Experiments
 from policies.experiments.observation import ArmView, Observation, views
 from policies.experiments.rollout import RolloutReport, Verdict, look
 from policies.experiments.serving import ARM, EXPERIMENT, STAGE
-from policies.registry.registry import PolicyRegistry
+from policies.registry.registry import Action, Index, PolicyRegistry
 from policies.rewards.reward import rewards
 from policies.rewards.settings import RewardSettings
 
@@ -76,15 +76,24 @@ class ExperimentWatch:
         return Looked(experiment, control, arms[TREATMENT], report)
 
     def step(self) -> Looked | None:
-        """Look, and do what the verdict says. Several may step at once: one of them acts."""
+        """Look, and do what the verdict says. Several may step at once: one of them acts.
+
+        A promotion that failed, or that nobody lived to do, is tried again at each step.
+        """
         looked = self.look()
-        if looked is None:
-            return None
+        if looked is not None:
+            self._act(looked)
+        else:
+            for last in self._experiments.all()[-1:]:
+                self._promote(last)
+        return looked
+
+    def _act(self, looked: Looked) -> None:
         experiment, report, at = looked.experiment, looked.report, self._now()
         if self._registry.index().current != experiment.control:
             reason = "another policy was promoted: control is no longer what it was"
             self._experiments.replace(experiment, experiment.ended("stopped", at, reason))
-            return looked
+            return
         match report.verdict:
             case Verdict.WAIT:
                 pass
@@ -97,9 +106,21 @@ class ExperimentWatch:
                 # Ended first: who loses the race must not promote. Control serves in between.
                 ended = experiment.ended("finished", at, report.reason)
                 if self._experiments.replace(experiment, ended):
-                    reason = f"experiment {experiment.name}: {report.reason}"
-                    self._registry.promote(experiment.treatment, reason)
-        return looked
+                    self._promote(ended)
+
+    def _promote(self, experiment: Experiment) -> None:
+        """Let the treatment of a finished experiment serve, unless it did or others decided."""
+        ended_at = experiment.ended_at
+        if experiment.status != "finished" or ended_at is None:
+            return
+
+        def is_settled(index: Index) -> bool:
+            since = [event.action for event in index.events if event.at >= ended_at]
+            return index.current != experiment.control or any(a != Action.PUBLISH for a in since)
+
+        if not is_settled(self._registry.index()):
+            reason = f"experiment {experiment.name}: {experiment.reason}"
+            self._registry.promote(experiment.treatment, reason, unless=is_settled)
 
     def _observed(
         self, experiment: Experiment, stage: int, since: datetime, until: datetime

@@ -159,16 +159,25 @@ class PolicyRegistry:
         policy, _ = load_policy(self._artifact(entry), entry.key)
         return policy, entry
 
-    def promote(self, version: str, reason: str = "") -> Index:
+    def promote(
+        self, version: str, reason: str = "", unless: Callable[[Index], bool] = lambda _: False
+    ) -> Index:
         """Let a version serve; it is loaded first, so what cannot be read cannot be promoted.
 
         Nothing changes when it serves already: a caller may try again, and one rollback undoes it.
+
+        Args:
+            version: a published one, or how it begins.
+            reason: kept with the event.
+            unless: nothing changes when it is true of the index as it then is.
 
         Raises:
             PolicyInvalid: no such version, or it cannot be read.
         """
         _, entry = self.load(version)
-        return self._serve(lambda _: entry.version, Action.PROMOTE, reason)
+        return self._serve(
+            lambda index: index.current if unless(index) else entry.version, Action.PROMOTE, reason
+        )
 
     def rollback(self, reason: str = "") -> Index:
         """Let that serve which served before the last promotion that still stands; None: rules.

@@ -6,7 +6,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from policies.errors import PolicyInvalid
+from policies.errors import PolicyInvalid, StorageUnavailable
 from policies.experience.record import Experience, Signal, SignalKind
 from policies.experiments.experiment import Experiment, Experiments
 from policies.experiments.rollout import RolloutSettings
@@ -123,6 +123,26 @@ def test_a_policy_as_good_goes_through_all_stages_and_is_promoted(bench):
     assert "finished" == bench.ended().status
     assert bench.version == bench.registry.index().current
     assert "experiment trees" in bench.registry.index().events[-1].reason
+
+
+def test_a_promotion_that_failed_is_tried_again_until_somebody_decides_otherwise(
+    bench, monkeypatch
+):
+    def fail(*_, **__):
+        raise StorageUnavailable("registry.json", "the disk is full")
+
+    bench.start(settings=RolloutSettings(stages=(0.5,), min_units=50, tolerated_loss=0.3))
+    with monkeypatch.context() as broken:
+        broken.setattr(bench.registry, "promote", fail)
+        with pytest.raises(StorageUnavailable, match="full"):
+            bench.traffic()
+    assert ("finished", None) == (bench.ended().status, bench.registry.index().current)
+    bench.now += timedelta(minutes=1)
+    bench.watch.step()
+    assert bench.version == bench.registry.index().current
+    bench.registry.rollback("regret")
+    bench.watch.step()
+    assert bench.registry.index().current is None
 
 
 def test_the_last_stage_is_held_against_control_of_the_one_before(bench):

@@ -109,6 +109,14 @@ def test_promoting_what_serves_already_changes_nothing(published):
     assert registry.rollback().current is None
 
 
+def test_a_promotion_may_depend_on_what_serves_when_it_is_written(published):
+    registry, first, second = published
+    registry.promote(first)
+    before = registry.index()
+    assert before == registry.promote(second, unless=lambda index: index.current == first)
+    assert second == registry.promote(second, unless=lambda index: index.current != first).current
+
+
 def test_promotions_that_changed_nothing_in_an_older_history_are_not_rolled_back(
     published, tmp_path
 ):
