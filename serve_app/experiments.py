@@ -15,6 +15,7 @@ from policies.experiments.assignment import Unit
 from policies.experiments.experiment import Experiment
 from policies.experiments.rollout import RolloutSettings
 from policies.experiments.watch import ExperimentWatch, Looked
+from policies.modes import Mode
 from serve_app.config import TacticianConfig
 from serve_app.errors import Conflict, NotFound, RequestRejected
 from serve_app.parts.orchestrator import experiments_of, policy_registry
@@ -87,8 +88,13 @@ class ExperimentDesk:
 
         Raises:
             RequestRejected: a field of the trial is wrong.
-            Conflict: the version serves already, another experiment runs, or one had this name.
+            Conflict: the version serves already, another experiment runs, or one had this name, or
+                learned policies do not act here.
         """
+        mode = self._config.policy.mode
+        if mode is not Mode.APPLY:
+            detail = f"the rules act under policy.mode {mode}; an experiment needs {Mode.APPLY}"
+            raise Conflict("mode", detail)
         registry, experiments = policy_registry(self._config), experiments_of(self._config)
         index = registry.index()
         try:

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from policies.experience.record import Signal, SignalKind
 from policies.experience.store import ExperienceStore
 from policies.experiments.serving import ARM, EXPERIMENT, STAGE
+from policies.modes import Mode
 from policies.registry.registry import PolicyRegistry
 from serve_app.api.app import build_api
 from serve_app.cli.main import app
@@ -236,6 +237,15 @@ async def test_only_administrators_look_and_operate(config):
                 seen[key] = answer.status_code
             assert (401, 403) == (seen[""], seen["plain"]), path
             assert seen["root"] not in {401, 403}, path
+
+
+@pytest.mark.parametrize("mode", ["observe", "bypass"])
+def test_no_experiment_starts_where_the_rules_act(config, version, mode):
+    settings = config.policy.model_copy(update={"mode": Mode(mode)})
+    desk = ExperimentDesk(config.model_copy(update={"policy": settings}))
+    with pytest.raises(Conflict, match=f"^mode: .*{mode}"):
+        desk.start(Trial(version, "trees"))
+    assert () == desk.all()
 
 
 def test_two_that_start_at_once_do_not_both_start(config, version, monkeypatch):
