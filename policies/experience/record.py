@@ -92,6 +92,13 @@ class ExperienceRecord:
         took_ms = self.timings_ms.get("execute", self.total_ms)
         return took_ms + float(self.execution.get("saved_ms", 0.0))
 
+    def without_stages(self) -> "ExperienceRecord":
+        """The same record without what its plan's stages found and dropped, which is nearly all of
+        its size: what was decided, and what came of it, stays.
+        """
+        kept = {name: value for name, value in self.execution.items() if name != "stages"}
+        return replace(self, execution=kept)
+
     def without_text(self) -> "ExperienceRecord":
         """The same record with nothing in it that quotes the query; lengths and counts stay."""
         blank: dict[str, Any] = {

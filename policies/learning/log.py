@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import numpy as np
@@ -79,14 +79,16 @@ def rewarded_log(
         settings: of the reward model.
     """
     left_out: Counter[str] = Counter()
-    usable = []
+    told = []
     for experience in experiences:
         if why := _unusable(experience.record):
             left_out[why] += 1
+        elif not experience.signals:
+            left_out["no feedback"] += 1
         else:
-            usable.append(experience)
-    found = rewards(usable, now, settings)
-    left_out["no feedback"] = len(usable) - len(found)
+            told.append(replace(experience, record=experience.record.without_stages()))
+    found = rewards(told, now, settings)
+    left_out["no feedback"] += len(told) - len(found)
     found.sort(key=lambda reward: (reward.record.at, reward.record.request_id))
     return RewardedLog(tuple(found), {why: n for why, n in left_out.items() if n})
 

@@ -18,6 +18,8 @@ from policies.types import DecisionRequest, Intent
 _MIN_OF_KIND = 10
 _MIN_OF_INTENT = 50
 """Requests of an intent before it has an estimate of its own."""
+_AT_ONCE = 1000
+"""Requests that are predicted together; each takes some 90 KiB meanwhile."""
 
 
 class PublicationSettings(BaseModel):
@@ -87,9 +89,8 @@ def judge(
     plans = sorted({plan for request in requests for plan in request.plans})
     target, base = (propensities(p, requests, plans, settings.seed) for p in (candidate, incumbent))
     logged = _priced(later, plans, settings)
-    parts = candidate.parts
-    price = settings.weight_per_s * parts.costs.expected_ms(plans) / 1000
-    expected = parts.model.predict(parts.vectoriser.transform(requests), plans).mean - price
+    price = settings.weight_per_s * candidate.parts.costs.expected_ms(plans) / 1000
+    expected = _expected(candidate, requests, plans) - price
     estimates = _estimates(logged, target, base, expected, settings)
     shares = _shares(plans, target)
     refusals = _refusals(logged, shares, estimates["dr"], settings)
@@ -155,10 +156,24 @@ def propensities(
     """`(num_requests, num_plans)`: with which probability a policy would choose each plan."""
     column = {plan: i for i, plan in enumerate(plans)}
     found = np.zeros((len(requests), len(plans)))
-    for row, decision in enumerate(policy.choose(requests, np.random.default_rng(seed))):
-        for score in decision.scores:
-            found[row, column[score.plan]] = score.propensity
+    rng = np.random.default_rng(seed)
+    for start in range(0, len(requests), _AT_ONCE):
+        decisions = policy.choose(requests[start : start + _AT_ONCE], rng)
+        for row, decision in enumerate(decisions, start):
+            for score in decision.scores:
+                found[row, column[score.plan]] = score.propensity
     return found
+
+
+def _expected(
+    policy: LearnedPolicy, requests: Sequence[DecisionRequest], plans: Sequence[str]
+) -> np.ndarray:
+    """`(num_requests, num_plans)`: rewards that its model expects."""
+    parts = policy.parts
+    batches = [requests[i : i + _AT_ONCE] for i in range(0, len(requests), _AT_ONCE)]
+    return np.concatenate(
+        [parts.model.predict(parts.vectoriser.transform(batch), plans).mean for batch in batches]
+    )
 
 
 def _estimates(

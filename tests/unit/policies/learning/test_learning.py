@@ -7,6 +7,7 @@ import pytest
 
 from policies.experience.record import Experience, SignalKind
 from policies.learned.fit import Family, FitSettings, fit
+from policies.learning import publication
 from policies.learning.log import rewarded_log
 from policies.learning.publication import PublicationSettings, judge
 from policies.rules import Rules, RulesPolicy
@@ -154,3 +155,23 @@ def test_choices_that_the_log_could_not_have_made_are_refused():
     ]
     refusals = judge(policy, INCUMBENT, replace(later, rewards=tuple(certain))).refusals
     assert any("could not have been logged" in reason for reason in refusals)
+
+
+def test_the_log_leaves_the_stages_behind_and_not_what_they_cost():
+    world = World(3, seed=1)
+    stages = [{"calls": [], "dropped": ["p"] * 1000}]
+    recorded = [
+        replace(e, record=replace(e.record, execution={"stages": stages, "saved_ms": 30.0}))
+        for e in experiences(world)
+    ]
+    log = rewarded_log(recorded, NOW)
+    assert [{"saved_ms": 30.0}] * 3 == [r.record.execution for r in log.rewards]
+    assert [e.record.cost_ms for e in recorded] == [o.cost_ms for o in log.outcomes()]
+
+
+def test_many_requests_are_predicted_as_few_are(monkeypatch):
+    policy, _ = trained()
+    requests = World(25, seed=7).requests
+    whole = publication.propensities(policy, requests, PLANS)
+    monkeypatch.setattr(publication, "_AT_ONCE", 10)
+    assert np.allclose(whole, publication.propensities(policy, requests, PLANS))
