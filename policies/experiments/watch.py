@@ -1,18 +1,18 @@
 """Looks at a running experiment, and moves it on: to the next stage, to its end, or back."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
-from policies.experience.record import Experience
+from policies.experience.record import Experience, ExperienceRecord
 from policies.experiments.assignment import CONTROL, TREATMENT, unit_of
 from policies.experiments.experiment import Experiment, Experiments
 from policies.experiments.observation import ArmView, Observation, views
 from policies.experiments.rollout import RolloutReport, Verdict, look
 from policies.experiments.serving import ARM, EXPERIMENT, STAGE
 from policies.registry.registry import Action, Index, PolicyRegistry
-from policies.rewards.reward import rewards
+from policies.rewards.reward import earned
 from policies.rewards.settings import RewardSettings
 
 
@@ -124,15 +124,15 @@ class ExperimentWatch:
 
     def _observed(
         self, experiment: Experiment, stage: int, since: datetime, until: datetime
-    ) -> list[Observation]:
+    ) -> Iterator[Observation]:
         # By the stage that a request was decided in, as orchestrators follow some seconds later.
         marks = {EXPERIMENT: experiment.name, STAGE: stage}
-        inside = [
+        inside = (
             experience
             for experience in self._experience.iterate(since, until)
             if marks.items() <= experience.record.decision.details.items()
-        ]
-        return list(observations(inside, experiment, self._now(), self._settings))
+        )
+        return observations(inside, experiment, self._now(), self._settings)
 
 
 def observations(
@@ -143,25 +143,35 @@ def observations(
 ) -> Iterator[Observation]:
     """Requests of an experiment as it counts them.
 
+    A record of a request is some hundred times as large as what an experiment needs of it, so
+    records are let go as they come.
+
     Args:
         experiences: requests that were decided in it.
         experiment: says what a unit is.
         now: younger requests than the settings want have no reward yet.
         settings: of the reward model.
     """
-    seen = list(experiences)
-    earned = {found.record.request_id: found.reward for found in rewards(seen, now, settings)}
-    for experience in seen:
-        record = experience.record
-        treated = record.decision.details.get(ARM) == TREATMENT
-        yield Observation(
-            unit=unit_of(
-                experiment.unit, record.user_digest, record.session_digest, record.request_id
-            ),
-            arm="treatment" if treated else "control",
-            intent=record.features.intent,
-            total_ms=record.total_ms,
-            failed=record.status != "ok",
-            missing=bool(record.missing),
-            reward=earned.get(record.request_id),
-        )
+    seen: dict[str, Observation] = {}
+
+    def noted() -> Iterator[Experience]:
+        for experience in experiences:
+            seen[experience.record.request_id] = _observation(experience.record, experiment)
+            yield experience
+
+    rewards = earned(noted(), now, settings)
+    for request_id, observation in seen.items():
+        reward = rewards.get(request_id)
+        yield replace(observation, reward=reward.reward) if reward else observation
+
+
+def _observation(record: ExperienceRecord, experiment: Experiment) -> Observation:
+    unit = unit_of(experiment.unit, record.user_digest, record.session_digest, record.request_id)
+    return Observation(
+        unit=unit,
+        arm="treatment" if record.decision.details.get(ARM) == TREATMENT else "control",
+        intent=record.features.intent,
+        total_ms=record.total_ms,
+        failed=record.status != "ok",
+        missing=bool(record.missing),
+    )

@@ -11,7 +11,7 @@ total trust is capped, and signals that come long after their request are left o
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -33,10 +33,18 @@ class Reward:
 
 
 @dataclass(frozen=True, slots=True)
+class Earned:
+    """See `Reward`."""
+
+    reward: float
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
 class _Voice:
     """One signal, read."""
 
-    record: ExperienceRecord
+    request_id: str
     user: str
     reward: float
     trust: float
@@ -52,6 +60,21 @@ def rewards(
         now: requests too young to be judged are left out.
         settings: weights, trust, caps.
     """
+    records: dict[str, ExperienceRecord] = {}
+
+    def noted() -> Iterator[Experience]:
+        for experience in experiences:
+            records[experience.record.request_id] = experience.record
+            yield experience
+
+    found = earned(noted(), now, settings)
+    return [Reward(records[i], each.reward, each.weight) for i, each in found.items()]
+
+
+def earned(
+    experiences: Iterable[Experience], now: datetime, settings: RewardSettings | None = None
+) -> dict[str, Earned]:
+    """The same by request id, for more requests than memory holds: none of them is kept."""
     settings = settings or RewardSettings()
     settled = now - timedelta(seconds=settings.settle_after_s)
     voices = [
@@ -62,8 +85,8 @@ def rewards(
     ]
     heard: dict[str, list[_Voice]] = defaultdict(list)
     for voice in _capped(voices, settings.cap_per_user):
-        heard[voice.record.request_id].append(voice)
-    return [_combined(of_request, settings) for of_request in heard.values()]
+        heard[voice.request_id].append(voice)
+    return {request_id: _combined(said, settings) for request_id, said in heard.items()}
 
 
 def _voices(experience: Experience, settings: RewardSettings) -> list[_Voice]:
@@ -79,7 +102,7 @@ def _voices(experience: Experience, settings: RewardSettings) -> list[_Voice]:
         if not signal.user_digest and signal.kind != SignalKind.VERDICT:
             trust *= settings.anonymous_trust
         if trust > 0:
-            voices.append(_Voice(record, signal.user_digest, reward, trust))
+            voices.append(_Voice(record.request_id, signal.user_digest, reward, trust))
     return voices
 
 
@@ -126,9 +149,9 @@ def _capped(voices: list[_Voice], cap: float) -> list[_Voice]:
     ]
 
 
-def _combined(voices: list[_Voice], settings: RewardSettings) -> Reward:
+def _combined(voices: list[_Voice], settings: RewardSettings) -> Earned:
     trust = sum(voice.trust for voice in voices)
     total = trust + settings.prior_trust
     said = sum(voice.trust * voice.reward for voice in voices)
     reward = (said + settings.prior_trust * settings.prior_reward) / total
-    return Reward(voices[0].record, reward, trust / total)
+    return Earned(reward, trust / total)

@@ -1,5 +1,6 @@
 """An experiment from its start to its end, on traffic that is made here."""
 
+import tracemalloc
 from dataclasses import replace
 from datetime import timedelta
 
@@ -16,7 +17,7 @@ from policies.registry.registry import PolicyRegistry
 from policies.registry.store import DirectoryStore
 from policies.rules import Rules, RulesPolicy
 from tests.contract.policy_contract import PolicyContract, request
-from tests.unit.policies.experience.records import START, record
+from tests.unit.policies.experience.records import START, record, thumb
 from tests.unit.policies.registry.test_registry import trained
 
 RULES = RulesPolicy(Rules(default="hybrid"))
@@ -186,6 +187,30 @@ def test_requests_that_still_got_the_share_of_the_stage_before_are_not_counted(b
         one.control.num_units + one.treatment.num_units for one in (late, looked)
     )
     assert ("running", 1) == (bench.ended().status, bench.ended().stage)
+
+
+def test_a_look_lets_go_of_what_it_has_read(bench):
+    """Records of 40 KB, as a gateway writes them; 1,000 of them are 40 MB."""
+    begun = bench.start()
+    (decision,) = bench.decide(["s"])
+
+    def iterate(since, until):
+        for number in range(1000):
+            execution = {"stages": [f"{number} {n}" for n in range(600)]}
+            kept = record(f"r{number}", at=bench.now, decision=decision, execution=execution)
+            said = thumb(f"t{number}", kept.request_id, at=bench.now)
+            yield Experience(kept, (said,))
+
+    bench.iterate = iterate
+    bench.now += timedelta(hours=1)
+    tracemalloc.start()
+    try:
+        looked = bench.watch.look_at(begun)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert 1000 == looked.control.num_requests + looked.treatment.num_requests
+    assert peak_bytes < 4e6
 
 
 def test_another_promotion_ends_it(bench):
