@@ -31,9 +31,10 @@ PATIENCE_MS, FAIR_SHARE = 500.0, 0.8
 """A skill that was given less than most of this, and of its own timeout, is not blamed for a
 timeout: else callers in a hurry could take a skill from everyone."""
 
-HANG_TIMEOUTS = 2
-"""A skill of which nothing at all has come back for so many of its timeouts, while calls that had
-most of one were under way, hangs."""
+HANG_TIMEOUTS = 3.9
+"""A skill of which nothing at all has come back for so many of its timeouts, while calls with a
+fair time were under way, hangs: four in a row, but for a caller's own delay. For up to three it may
+be busy with what it was given before there was too much to do."""
 
 REMEMBERED = 64
 """Calls whose times count as recent."""
@@ -63,7 +64,7 @@ class GuardedTarget(Generic[RequestT, ResultT]):
         self._check = check
         self._settings = settings
         self._fair_ms = FAIR_SHARE * min(timeout_ms, PATIENCE_MS)
-        self._hang_s = FAIR_SHARE * HANG_TIMEOUTS * timeout_ms / 1000
+        self._hang_s = HANG_TIMEOUTS * timeout_ms / 1000
         # The synchronous one: it guards a state, not a call, and needs no await to be made.
         factory = SyncCircuitBreakerFactory(
             settings.failures, settings.recovery_s, exclude=[RequestInvalid]

@@ -11,7 +11,7 @@ class BreakerSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     failures: int = Field(default=5, ge=1)
-    """In a row, until a skill is left alone. One of which nothing at all comes back for two of its
+    """In a row, until a skill is left alone. One of which nothing at all comes back for four of its
     timeouts is left alone at once."""
     recovery_s: float = Field(default=5.0, gt=0)
     """How long it is left alone before one call tries it again; at most, when it was silent: then
