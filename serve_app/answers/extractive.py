@@ -119,11 +119,15 @@ class ExtractiveReader:
         found = candidates(hits)
         if not found:
             return _abstention(nothing_found(len(request.hits)), 0.0)
-        affordable = self._sentences.affordable(budget_ms) - 1
+        wanted = query_terms(request.query, [candidate.context_terms for candidate in found])
+        most = to_encode(request.intent, self._config.max_sentences)
+        chosen = promising(found, wanted)[:most]
+        affordable = self._sentences.affordable(
+            [candidate.context for candidate in chosen], budget_ms, _FEWEST_SENTENCES
+        )
         if affordable < min(_FEWEST_SENTENCES, len(found)):
             return _abstention(no_time(budget_ms), 0.0)
-        most = min(affordable, to_encode(request.intent, self._config.max_sentences))
-        reading = self._read(request, hits, found, most, until_s)
+        reading = self._read(request, found, wanted, chosen[:affordable], until_s)
         sure = confidence(evidence(request.query, reading.scored, reading.wanted))
         if sure < self._config.threshold:
             return _abstention(not_answered(reading.wanted, reading.found), sure)
@@ -132,13 +136,12 @@ class ExtractiveReader:
     def _read(
         self,
         request: AnswerRequest,
-        hits: Sequence[Hit],
         found: list[Candidate],
-        most: int,
+        wanted: QueryTerms,
+        chosen: list[Candidate],
         until_s: float,
     ) -> _Reading:
-        wanted = query_terms(request.query, [candidate.context_terms for candidate in found])
-        chosen = promising(found, wanted)[:most]
+        hits = request.hits[: self._config.max_passages]
         needed = anchors(request.query)
         borne_out = {a: any(is_borne_out(a, hit.passage) for hit in hits) for a in needed}
         strict = [anchor for anchor in needed if borne_out[anchor]]

@@ -10,6 +10,10 @@ from skills.encoders.vector_cache import VectorCache
 
 AT_ONCE = 6
 """Sentences that are embedded between two looks at the clock."""
+_WEIGHT = 0.2
+"""Of a measurement over `AT_ONCE` sentences; one over fewer weighs less."""
+_AT_MOST = 3.0
+"""Times the estimate that one measurement counts: a single stall is not the encoder's speed."""
 
 
 class SentenceVectors:
@@ -21,11 +25,25 @@ class SentenceVectors:
         """Keep `size` vectors; a sentence is taken to cost `sentence_ms` until it was measured."""
         self._encoder = encoder
         self._known = VectorCache(size)
-        self._sentence_ms = sentence_ms
+        self._configured_ms = self._sentence_ms = sentence_ms
 
-    def affordable(self, budget_ms: float) -> int:
-        """How many sentences that are not known yet can be embedded in so much time."""
-        return max(int(budget_ms / self._sentence_ms), 0)
+    def affordable(self, texts: Sequence[str], budget_ms: float, fewest: int) -> int:
+        """How many of the first texts there is time for, with one query beside them.
+
+        Known ones cost nothing. What was measured has no say over the first `fewest`: they are
+        embedded wherever there is time for them at the configured speed, or an estimate that is too
+        high would never be measured again.
+        """
+        configured = min(int(budget_ms / self._configured_ms) - 1, fewest)
+        new = max(int(budget_ms / self._sentence_ms) - 1, configured)
+        if new < 0:
+            return 0
+        missing = set(self._known.missing(texts))
+        for place, text in enumerate(texts):
+            new -= text in missing
+            if new < 0:
+                return place
+        return len(texts)
 
     def of(self, texts: Sequence[str], until_s: float) -> FloatArray:
         """Embed sentences, in the order given, while there is time.
@@ -41,7 +59,8 @@ class SentenceVectors:
         found = [self._known.vectors(texts[:AT_ONCE], self._embed)]
         for start in range(AT_ONCE, len(texts), AT_ONCE):
             part = texts[start : start + AT_ONCE]
-            if time.perf_counter() + len(part) * self._sentence_ms / 1000 > until_s:
+            needed_s = len(self._known.missing(part)) * self._sentence_ms / 1000
+            if time.perf_counter() + needed_s > until_s:
                 break
             found.append(self._known.vectors(part, self._embed))
         return np.concatenate(found)
@@ -50,5 +69,7 @@ class SentenceVectors:
         started = time.perf_counter()
         vectors = self._encoder.encode(texts, "passage")
         took_ms = (time.perf_counter() - started) * 1000 / len(texts)
-        self._sentence_ms = 0.8 * self._sentence_ms + 0.2 * took_ms
+        weight = _WEIGHT * min(len(texts) / AT_ONCE, 1.0)
+        counted_ms = min(took_ms, _AT_MOST * self._sentence_ms)
+        self._sentence_ms += weight * (counted_ms - self._sentence_ms)
         return vectors

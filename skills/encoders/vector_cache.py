@@ -21,6 +21,11 @@ class VectorCache:
         self._vectors: LRUCache[str, FloatArray] = LRUCache(max(size, 1))
         self._lock = threading.Lock()
 
+    def missing(self, texts: Sequence[str]) -> list[str]:
+        """The texts whose vectors are not kept."""
+        with self._lock:
+            return [text for text in texts if text not in self._vectors]
+
     def vectors(
         self, texts: Sequence[str], embed: Callable[[Sequence[str]], FloatArray]
     ) -> FloatArray:

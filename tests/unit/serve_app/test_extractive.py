@@ -242,6 +242,48 @@ async def test_a_passage_that_comes_again_is_not_encoded_again():
     assert known + 1 == encoder.encoded  # the query
 
 
+class StallingEncoder(WordEncoder):
+    """Takes `stall_s` for its next sentences, once."""
+
+    stall_s = 0.0
+
+    def encode(self, texts, role):
+        if role == "passage":
+            self.stall_s, now = 0.0, self.stall_s
+            time.sleep(now)
+        return super().encode(texts, role)
+
+
+async def test_one_stall_of_the_encoder_does_not_silence_the_reader():
+    encoder = StallingEncoder()
+    by = reader(encoder)
+    known = await answered("When was Lumen founded?", hits(LUMEN), budget_ms=400, by=by)
+    encoder.stall_s = 0.6
+    await answered("red", hits(passage("one", "The red button resets.")), budget_ms=400, by=by)
+    assert known == await answered("When was Lumen founded?", hits(LUMEN), budget_ms=400, by=by)
+    assert (await answered("Who is it?", hits(OTHER), budget_ms=400, by=by)).sentences
+
+
+async def test_a_reader_that_was_slow_for_long_is_measured_again():
+    encoder = WordEncoder(sentence_s=0.02)
+    by = reader(encoder, sentence_ms=1)
+    for number in range(10):
+        long = " ".join(f"Sentence {number}.{i} about revenue." for i in range(6))
+        await answered("revenue", hits(passage("long", long)), by=by)
+    encoder.sentence_s = 0.0
+    answer = await answered("When was Lumen founded?", hits(LUMEN), budget_ms=40, by=by)
+    assert answer.sentences
+
+
+async def test_sentences_that_are_known_need_no_time():
+    encoder = WordEncoder()
+    by = reader(encoder, sentence_ms=30)
+    known = await answered("When was Lumen founded?", hits(LUMEN, OTHER), by=by)
+    assert known == await answered(
+        "When was Lumen founded?", hits(LUMEN, OTHER), budget_ms=50, by=by
+    )
+
+
 @pytest.mark.parametrize(("intent", "most"), [(Intent.FACT, 6), (Intent.SUMMARY, 12)])
 async def test_a_short_answer_is_found_among_fewer_sentences(intent, most):
     long = passage("long", " ".join(f"Sentence {i} about revenue." for i in range(40)))

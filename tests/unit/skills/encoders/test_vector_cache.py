@@ -49,3 +49,9 @@ def test_size_zero_keeps_nothing(embed):
 
 def test_no_queries_are_the_embedders_business(embed):
     assert (0, 1) == VectorCache(2).vectors([], embed).shape
+
+
+def test_it_tells_what_it_does_not_keep(embed):
+    cache = VectorCache(2)
+    cache.vectors(["a"], embed)
+    assert ["bb", "ccc"] == cache.missing(["bb", "a", "ccc"])
