@@ -84,12 +84,20 @@ async def replay_matrix(
 
 
 async def replay_digest(config: TacticianConfig, dataset: Dataset, collection: str) -> str:
-    """Of all that a matrix is made from: queries and judgments, plans, the index version."""
+    """Of all that a matrix is made from: queries and judgments, plans, skills, what they share, how
+    rankings are thinned out, the index version.
+    """
     gateway = local_gateway(config)
     version = (await gateway.collections.info(collection)).version
+    catalogue = gateway.graph.catalogue
+    skills = [catalogue.registry[name].model_dump(mode="json") for name in catalogue.runs]
+    shared = config.resources.model_dump(mode="json", include={"stores", "encoders"})
+    thinned = config.deduplication.model_dump(mode="json")
     plans = [gateway.graph.plans[name].model_dump_json() for name in sorted(gateway.candidates())]
     asked = [(query.id, query.text, dataset.qrels[query.id]) for query in dataset.queries]
-    made_of = orjson.dumps((version, plans, asked), option=orjson.OPT_SORT_KEYS)
+    made_of = orjson.dumps(
+        (version, plans, skills, shared, thinned, asked), option=orjson.OPT_SORT_KEYS
+    )
     return hashlib.sha256(made_of).hexdigest()[:12]
 
 

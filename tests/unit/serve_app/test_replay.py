@@ -13,6 +13,8 @@ from serve_app.parts.orchestrator import OrchestratorPart
 from serve_app.replay import replay_digest, replay_matrix
 from serve_app.samples import DOCUMENTS
 from skills.encoders.hashing import HashingEncoder
+from skills.registry import CATALOG
+from skills.resources import Component
 
 CONFIG = """
 skills: [keyword, dense, metadata_filter, fusion, entity_pair]
@@ -95,3 +97,27 @@ async def test_another_plan_query_or_index_is_another_replay(config, tmp_path):
     assert before != await replay_digest(changed, judged(), "samples")
     run_ingest(IngestRequest((str(DOCUMENTS / "finance"),), "samples", config.resources))
     assert before != await replay_digest(config, judged(), "samples")
+
+
+def _with_a_manifest(config, folder):
+    shipped = CATALOG / "keyword.yaml"
+    (folder / "mine.yaml").write_text(f"{shipped.read_text()}\nversion: mine\n")
+    return config.model_copy(update={"skill_dirs": (folder,)})
+
+
+def _without_likeness(config, _):
+    settings = config.deduplication.model_copy(update={"likeness": 0.5})
+    return config.model_copy(update={"deduplication": settings})
+
+
+def _with_another_encoder(config, _):
+    other = Component(class_path="skills.encoders.hashing.HashingEncoder")
+    return config.model_copy(update={"encoders": config.encoders | {"other": other}})
+
+
+@pytest.mark.parametrize("changed", [_with_a_manifest, _without_likeness, _with_another_encoder])
+async def test_another_skill_setting_is_another_replay(config, tmp_path, changed):
+    (tmp_path / "skills").mkdir()
+    before = await replay_digest(config, judged(), "samples")
+    other = changed(config, tmp_path / "skills")
+    assert before != await replay_digest(other, judged(), "samples")
