@@ -1,6 +1,7 @@
 """The dead letters of a collection: one JSON line for each document that could not be indexed."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,14 +13,29 @@ from ingest.request import DeadLetter
 FILE_NAME = "dead_letters.jsonl"
 
 
-def write_dead_letters(path: Path, ledger: Ledger) -> None:
-    """Replace the file in one step; a reader sees the old letters or the new ones."""
+def write_dead_letters(path: Path, ledger: Ledger, roots: Mapping[str, str]) -> None:
+    """Replace the file in one step; a reader sees the old letters or the new ones.
+
+    Args:
+        path: of the file.
+        ledger: knows what failed.
+        roots: URI of the source that listed it, by the URI of everything that this run listed;
+            other letters keep theirs.
+    """
+    kept = {letter.uri: letter.root for letter in read_dead_letters(path)}
     partial = path.with_suffix(".partial")
     with partial.open("wb") as file:
         for e in ledger.failures():
             whose = ledger.readers_of(e.document_id)
             letter = DeadLetter(
-                e.document_id, e.uri, e.offset, e.stage, e.reason, whose.tenant, whose.roles
+                document_id=e.document_id,
+                uri=e.uri,
+                offset=e.offset,
+                stage=e.stage,
+                reason=e.reason,
+                tenant=whose.tenant,
+                roles=whose.roles,
+                root=roots.get(e.uri) or kept.get(e.uri, ""),
             )
             file.write(orjson.dumps(letter) + b"\n")
         file.flush()

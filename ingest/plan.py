@@ -34,6 +34,8 @@ class Plan:
     """How files look, to be remembered when the run succeeds."""
     watermarks: dict[str, str] = field(default_factory=dict)
     """Where the next run may begin, by the source's URI; remembered when this one succeeds."""
+    roots: dict[str, str] = field(default_factory=dict)
+    """The URI of the source that listed it, by the URI of everything that was listed."""
     elapsed_s: float = 0.0
 
 
@@ -47,11 +49,10 @@ def plan(
     """
     started = time.perf_counter()
     found = Plan()
-    seen: set[str] = set()
     for source in sources:
         for listed in source.list():
-            if listed.unit.uri not in seen:
-                seen.add(listed.unit.uri)
+            if listed.unit.uri not in found.roots:
+                found.roots[listed.unit.uri] = listed.unit.root
                 _sort_in(listed, found, ledger, stored, retry_failed)
         for document in source.unchanged:
             ledger.seen(document)

@@ -36,6 +36,9 @@ class IngestRequest:
     """Read, parse and cut; embed and write nothing."""
     retry_failed: bool = False
     """Try documents again that failed before and did not change."""
+    roots: Mapping[str, str] = field(default_factory=dict)
+    """For files that are read by themselves: the URI of the source that they belong to, and are
+    named from, by `file://` URI."""
 
     @property
     def state_dir(self) -> Path:
@@ -83,6 +86,8 @@ class DeadLetter:
     tenant: str = ""
     roles: tuple[str, ...] = ()
     """Whose it is, as its run said."""
+    root: str = ""
+    """The URI of the source that listed it; empty in letters of before this was kept."""
 
 
 @dataclass(frozen=True, slots=True)

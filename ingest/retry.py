@@ -17,20 +17,22 @@ def retrying(request: IngestRequest) -> list[IngestRequest]:
     Left out are rows of databases, whose address is not kept, links and files that are gone: what
     becomes of those the next run of their source says.
     """
-    groups: dict[tuple[str, tuple[str, ...]], dict[str, None]] = {}
+    groups: dict[tuple[str, tuple[str, ...]], dict[str, str]] = {}
     for letter in read_dead_letters(request.state_dir / FILE_NAME):
         if letter.uri.startswith(_KINDS) and _can_be_read(letter.uri):
-            groups.setdefault((letter.tenant, letter.roles), {})[letter.uri] = None
-    return [_for_readers(request, *whose, tuple(uris)) for whose, uris in groups.items()]
+            groups.setdefault((letter.tenant, letter.roles), {})[letter.uri] = letter.root
+    return [_for_readers(request, *whose, roots) for whose, roots in groups.items()]
 
 
 def _for_readers(
-    request: IngestRequest, tenant: str, roles: tuple[str, ...], sources: tuple[str, ...]
+    request: IngestRequest, tenant: str, roles: tuple[str, ...], roots: dict[str, str]
 ) -> IngestRequest:
     known = {"tenant": tenant, "allowed_roles": roles}
     enrichment = request.documents.enrichment.model_copy(update=known)
     documents = request.documents.model_copy(update={"enrichment": enrichment})
-    return replace(request, sources=sources, documents=documents, retry_failed=True)
+    return replace(
+        request, sources=tuple(roots), roots=roots, documents=documents, retry_failed=True
+    )
 
 
 def _can_be_read(uri: str) -> bool:

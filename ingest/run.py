@@ -127,7 +127,9 @@ class _Run:
         self._progress = progress
         self._stored = dict(writer.documents())
         sources = [
-            open_source(source, request.state_dir, ledger, self._is_whole)
+            open_source(
+                source, request.state_dir, ledger, self._is_whole, request.roots.get(source, "")
+            )
             for source in request.sources
         ]
         self._scopes = tuple(source.scope for source in sources)
@@ -233,7 +235,7 @@ class _Run:
         self._ledger.save()
         if self._spool is not None:
             self._spool.clear()
-        write_dead_letters(self._dead_letters, self._ledger)
+        write_dead_letters(self._dead_letters, self._ledger, self._plan.roots)
         return len(indexed), version
 
     @property

@@ -14,14 +14,19 @@ from ingest.types import Scope, Unit
 class FileSource:
     """A file, or every file below a directory. Hidden files and directories are left out."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, belongs_to: str = "") -> None:
         """Point at a path.
+
+        Args:
+            path: of the file or directory.
+            belongs_to: the URI of the source that its files are named from; by default itself.
 
         Raises:
             IngestRejected: there is nothing there.
         """
         # A link that the user names himself is followed; a link found inside is not.
         self._root = Path(os.path.realpath(path))
+        self._belongs_to = belongs_to or self._root.as_uri()
         if not self._root.exists():
             raise IngestRejected(str(path), "no such file or directory")
 
@@ -62,7 +67,7 @@ class FileSource:
         modified = datetime.fromtimestamp(int(status.st_mtime), UTC).isoformat()
         unit = Unit(
             uri=path.as_uri(),
-            root=self.scope.uri,
+            root=self._belongs_to,
             size_bytes=status.st_size,
             modified_at=modified,
             fingerprint=f"{status.st_size}-{status.st_mtime_ns}-{status.st_ino}",

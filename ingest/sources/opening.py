@@ -32,7 +32,11 @@ def check_source(source: str) -> None:
 
 
 def open_source(
-    source: str, state_dir: Path, ledger: Ledger, is_whole: Callable[[str], bool]
+    source: str,
+    state_dir: Path,
+    ledger: Ledger,
+    is_whole: Callable[[str], bool],
+    root: str = "",
 ) -> Source:
     """Open a source for one run.
 
@@ -43,6 +47,7 @@ def open_source(
         ledger: knows where the last run stopped.
         is_whole: whether everything that the ledger knows of a source is indexed; only then may a
             run begin where the last one stopped.
+        root: of a file that is read by itself: the URI of the source that it belongs to.
 
     Raises:
         IngestRejected: as `check_source`.
@@ -58,7 +63,7 @@ def open_source(
             uri = DatabaseSource(settings, exports).uri
             return DatabaseSource(settings, exports, ledger.watermark(uri) if is_whole(uri) else "")
         case _:
-            return FileSource(_path(source))
+            return FileSource(_path(source), root)
 
 
 def _kind(source: str) -> str:

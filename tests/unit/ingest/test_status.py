@@ -3,6 +3,7 @@
 import threading
 import time
 
+import orjson
 import pytest
 
 from ingest.dead_letters import read_dead_letters
@@ -83,6 +84,31 @@ def test_only_dead_letters_are_looked_at_again(bench):
     assert (1, 0, 1, 0, 1) == counts(summary)
     assert ["Good.", "Mended.", "Some text."] == bench.texts()
     assert 3 == len(read_dead_letters(summary.dead_letters))
+
+
+def test_a_retried_file_is_named_from_its_folder(bench):
+    bad = bench.write("guide/b.txt", " ")
+    bench.run()
+    bench.write("guide/other.txt", "Text.")
+    bench.run(bench.docs / "guide" / "other.txt")  # a run that does not see the bad one
+    for text in (" \n", "Mended."):  # fails again, then does not
+        bad.write_text(text)
+        [again] = retrying(request_of(bench))
+        run(again, resources=bench.resources)
+    urls = {passage.text: passage.metadata.source_url for passage in bench.passages()}
+    assert "file:docs/guide/b.txt" == urls["Mended."]
+
+
+def test_a_letter_that_names_no_folder_is_retried_all_the_same(bench):
+    bad = bench.write("b.txt", " ")
+    letters = bench.run().dead_letters
+    old = orjson.loads(letters.read_bytes())
+    del old["root"]
+    letters.write_bytes(orjson.dumps(old) + b"\n")
+    bad.write_text("Mended.")
+    [again] = retrying(request_of(bench))
+    assert 0 == run(again, resources=bench.resources).failed
+    assert ["Mended."] == bench.texts()
 
 
 class Watch:
