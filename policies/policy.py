@@ -19,8 +19,8 @@ class Outcome:
     reward: float
     """In [0, 1]."""
     cost_ms: float
-    stands_for: float = 1.0
-    """Requests that it speaks for: itself, and those about which nobody said anything."""
+    weight: float = 1.0
+    """In (0, 1]: how much was said of it, see `Reward.weight`."""
 
 
 class Policy(Protocol):

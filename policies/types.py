@@ -73,6 +73,10 @@ class DecisionRequest:
     """Digest of the session; empty when there is none."""
 
 
+BASELINE_VERSION = "baseline.version"
+"""Name in the details of a decision: the version of what serves, to which learning has added."""
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """The chosen plan and everything needed to learn from the choice."""

@@ -12,7 +12,7 @@ from policies.analysis.profile import Profiles
 from policies.drift.book import DriftState
 from policies.experience.digests import Digester
 from policies.experience.record import ExperienceRecord, RequestKind
-from policies.types import Decision, DecisionRequest, Intent, QueryFeatures
+from policies.types import BASELINE_VERSION, Decision, DecisionRequest, Intent, QueryFeatures
 from serve_app import telemetry
 from serve_app.answers.types import Answer, AnswerRequest
 from serve_app.deadline import Deadline, Stopwatch
@@ -236,7 +236,9 @@ class Gateway:
             executed=executed,
         )
         try:
-            execution = await search(graph.results, executed, decision.policy_version, follows)
+            # Learning has a new version every few seconds; what a plan finds is the same.
+            kept_under = str(decision.details.get(BASELINE_VERSION, decision.policy_version))
+            execution = await search(graph.results, executed, kept_under, follows)
         except RequestInvalid as error:
             raise _rejected(error) from error
         except Exception:  # a bug: whoever watches an experiment must see that a plan fails

@@ -9,12 +9,11 @@ import numpy as np
 
 from policies.drift.change import Difference, Sides, redistributed, shifted
 from policies.experience.record import Experience, ExperienceRecord
-from policies.learned.conservative import BASELINE_VERSION
 from policies.learned.vectoriser import Vectoriser
 from policies.learning.log import NO_DECISIONS, request_of
 from policies.rewards.reward import rewards
 from policies.rewards.settings import RewardSettings
-from policies.types import DecisionRequest
+from policies.types import BASELINE_VERSION, DecisionRequest
 
 _FAILED = frozenset({"timed_out", "unavailable", "rejected", "failed"})
 """How calls end that say something of the skill; `invalid` and `over_budget` do not."""

@@ -2,13 +2,13 @@
 is known.
 """
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from policies.learned.costs import PlanCosts
+from policies.types import Decision
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -16,18 +16,10 @@ class Account:
     """Sums over requests; a value, replaced by what `after` gives."""
 
     by_plan: Mapping[str, np.ndarray] = field(default_factory=dict)
-    """Plan to `(1 + num_columns,)`: features of the requests that it ran on, less those of the
-    requests that the baseline would have run it on. What the departures have brought is its product
-    with the weights of a linear model, whatever these turn out to be."""
+    """Plan to `(1 + num_columns,)`: features of the requests that it was to run on, less those of
+    the requests that the baseline would have run it on. What the departures have brought is its
+    product with the weights of a linear model, whatever these turn out to be."""
     num_requests: float = 0.0
-
-    @property
-    def digest(self) -> str:
-        """Of everything in it."""
-        state = hashlib.sha256(repr((sorted(self.by_plan), self.num_requests)).encode())
-        for plan in sorted(self.by_plan):
-            state.update(self.by_plan[plan].tobytes())
-        return state.hexdigest()[:12]
 
     def price(self, costs: PlanCosts) -> float:
         """What the departures cost more, in units of reward."""
@@ -35,21 +27,27 @@ class Account:
         more = np.array([self.by_plan[plan][0] for plan in plans])
         return float(more @ costs.price(costs.expected_ms(plans))) if plans else 0.0
 
-    def after(
-        self, x: np.ndarray, plans: Sequence[str], usual: Sequence[str], requests: np.ndarray
-    ) -> "Account":
-        """Take in requests.
+    def after(self, x: np.ndarray, departures: Sequence[Mapping[str, float]]) -> "Account":
+        """Take in requests, whether or not anybody judges them.
 
         Args:
             x: `(n, num_columns)`.
-            plans: what ran.
-            usual: what the baseline would have run.
-            requests: `(n,)`, how many requests each stands for.
+            departures: of each request, plan to the probability that it had, less the one that it
+                would have had from the baseline. What is expected and not what was drawn: chance
+                is neither learning's fault nor its merit.
         """
-        one = requests[:, None] * np.concatenate([np.ones((len(x), 1)), x], axis=1)
+        one = np.concatenate([np.ones((len(x), 1)), x], axis=1)
         by_plan = dict(self.by_plan)
-        for row, plan, other in zip(one, plans, usual, strict=True):
-            if plan != other:
-                by_plan[plan] = by_plan.get(plan, 0.0) + row
-                by_plan[other] = by_plan.get(other, 0.0) - row
-        return Account(by_plan, self.num_requests + float(requests.sum()))
+        for row, departed in zip(one, departures, strict=True):
+            for plan, share in departed.items():
+                if share:
+                    by_plan[plan] = by_plan.get(plan, 0.0) + share * row
+        return Account(by_plan, self.num_requests + len(x))
+
+
+def departures(decision: Decision, usual: Decision) -> dict[str, float]:
+    """Plan to its probability in a decision, less that in what the baseline decided."""
+    before = {score.plan: score.propensity for score in usual.scores}
+    after = {score.plan: score.propensity for score in decision.scores}
+    plans = sorted({*before, *after})
+    return {plan: after.get(plan, 0.0) - before.get(plan, 0.0) for plan in plans}

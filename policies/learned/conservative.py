@@ -1,7 +1,7 @@
 """Learning from live rewards, on top of what serves already, without ever losing much to it."""
 
 import hashlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
@@ -9,7 +9,7 @@ from itertools import groupby
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from policies.learned.account import Account
+from policies.learned.account import Account, departures
 from policies.learned.costs import CostSettings, PlanCosts
 from policies.learned.exploration import Exploration, Rule
 from policies.learned.linear import LinearRewardModel, LinearSettings
@@ -17,10 +17,8 @@ from policies.learned.residuals import ResidualSettings, ResidualWatch
 from policies.learned.vectoriser import Vectoriser
 from policies.learning.settings import OnlineSettings
 from policies.policy import Outcome, Policy
-from policies.types import Decision, DecisionRequest, PlanScore
+from policies.types import BASELINE_VERSION, Decision, DecisionRequest, PlanScore
 
-BASELINE_VERSION = "baseline.version"
-"""Name in the details of a decision."""
 _SMALL_DIFFERENCES = LinearSettings(noise=0.35, interaction_spread=0.005)
 """What one reward per request can tell: with the spreads of a replay, chance would pass for what a
 query wants."""
@@ -107,7 +105,9 @@ class ConservativePolicy:
 
     @cached_property
     def version(self) -> str:
-        """Digest of the baseline's version, the settings and what was learnt."""
+        """Digest of the baseline's version, the settings and what was learnt; not of the account,
+        which every request changes.
+        """
         learnt = self.learnt
         state = (
             self.baseline.version,
@@ -116,7 +116,6 @@ class ConservativePolicy:
             hashlib.sha256(learnt.model.moment.tobytes()).hexdigest(),
             learnt.costs.settings.model_dump_json(),
             repr(sorted(learnt.costs.measured.items())),
-            learnt.account.digest,
             learnt.watch.model_dump_json(),
         )
         return hashlib.sha256("\n".join(state).encode()).hexdigest()[:12]
@@ -124,14 +123,25 @@ class ConservativePolicy:
     def choose(
         self, requests: Sequence[DecisionRequest], rng: np.random.Generator
     ) -> list[Decision]:
-        """See `Policy.choose`."""
+        """See `Policy.choose`. What departs from the baseline is charged at once: rewards come
+        late, and some never.
+        """
         decisions = self.baseline.choose(requests, rng)
         pairs = zip(requests, decisions, strict=True)
-        return [
+        chosen = [
             decision
             for plans, alike in groupby(pairs, key=lambda pair: pair[0].plans)
             for decision in self._of_alike(list(alike), plans, rng)
         ]
+        departed = [departures(one, usual) for one, usual in zip(chosen, decisions, strict=True)]
+        self.book(self.learnt.vectoriser.transform(requests), departed)
+        return chosen
+
+    def book(self, x: np.ndarray, departed: Sequence[Mapping[str, float]]) -> None:
+        """Charge departures from the baseline; see `Account.after`."""
+        _introduce(self.learnt.model, {plan for one in departed for plan in one})
+        self.learnt.account = self.learnt.account.after(x, departed)
+        self.__dict__.pop("credit", None)
 
     def update(self, outcomes: Sequence[Outcome]) -> None:
         """Learn from outcomes: see first which plans have changed, then take the rewards in."""
@@ -141,13 +151,7 @@ class ConservativePolicy:
         x = learnt.vectoriser.transform([outcome.request for outcome in outcomes])
         plans = [outcome.plan for outcome in outcomes]
         rewards = np.array([outcome.reward for outcome in outcomes])
-        usual = [
-            _favourite(decision)
-            for decision in self.baseline.choose(
-                [outcome.request for outcome in outcomes], np.random.default_rng(0)
-            )
-        ]
-        known = tuple(sorted({*plans, *usual}))
+        known = tuple(sorted(set(plans)))
         expected = learnt.model.mean(x, known)
         column = [known.index(plan) for plan in plans]
         residuals = rewards - expected[np.arange(len(plans)), column]
@@ -158,12 +162,9 @@ class ConservativePolicy:
             learnt.model.forget(plan)
         if changed:
             learnt.account = Account()
-        learnt.model.learn(x, plans, rewards, np.ones(len(plans)))
-        _introduce(learnt.model, set(usual) - set(plans))
+        learnt.model.learn(x, plans, rewards, np.array([outcome.weight for outcome in outcomes]))
         for outcome in outcomes:
             learnt.costs.learn(outcome.plan, outcome.cost_ms)
-        requests = np.array([outcome.stands_for for outcome in outcomes])
-        learnt.account = learnt.account.after(x, plans, usual, requests)
         for stale in ("version", "credit"):
             self.__dict__.pop(stale, None)
 
@@ -266,6 +267,8 @@ class ConservativePolicy:
 def _introduce(model: LinearRewardModel, plans: Collection[str]) -> None:
     """Give plans that were never seen their place in a model, by rewards that count nothing."""
     new = sorted(set(plans) - set(model.plans))
+    if not new:
+        return
     nothing = np.zeros(len(new))
     model.learn(np.zeros((len(new), model.num_columns)), new, nothing, nothing)
 

@@ -102,7 +102,8 @@ class LearnedPolicy:
         rewards = np.array([outcome.reward for outcome in outcomes])
         plans = [outcome.plan for outcome in outcomes]
         queries = np.array([outcome.request.request_id for outcome in outcomes])
-        self.parts.model.learn(x, plans, rewards, np.ones(len(outcomes)), queries)
+        weights = np.array([outcome.weight for outcome in outcomes])
+        self.parts.model.learn(x, plans, rewards, weights, queries)
         for outcome in outcomes:
             self.parts.costs.learn(outcome.plan, outcome.cost_ms)
         self.num_outcomes += len(outcomes)

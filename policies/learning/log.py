@@ -102,6 +102,7 @@ def outcome_of(reward: Reward) -> Outcome:
         propensity=record.decision.propensity,
         reward=reward.reward,
         cost_ms=record.cost_ms,
+        weight=reward.weight,
     )
 
 

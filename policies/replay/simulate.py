@@ -1,6 +1,6 @@
 """A policy learning online on replayed traffic, one reward per request."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
@@ -77,7 +77,7 @@ def simulate(
         rewards=np.zeros(shape),
         cost_ms=np.zeros(shape),
     )
-    number, silent = 0, 0
+    number = 0
     arriving = arrivals(matrix, settings)
     while batch := list(islice(arriving, update_every)):
         decisions = policy.choose([matrix.requests[arrival.row] for arrival in batch], rng)
@@ -92,11 +92,8 @@ def simulate(
             number += 1
             if arrival.feedback is not None:
                 outcomes.append(_outcome(matrix, arrival, decision, at))
-        silent += len(batch)
         if outcomes and learning:
-            stands_for = silent / len(outcomes)
-            policy.update([replace(outcome, stands_for=stands_for) for outcome in outcomes])
-            silent = 0
+            policy.update(outcomes)
     return course
 
 

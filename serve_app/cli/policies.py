@@ -13,8 +13,7 @@ from rich.table import Table
 from policies.drift.book import DriftState
 from policies.errors import PolicyInvalid, StorageUnavailable
 from policies.experience.store import ExperienceStore
-from policies.learning.online import OnlineState
-from policies.learning.settings import OnlineSettings
+from policies.learning.online import OnlineBook
 from policies.learning.shadow import regrets
 from policies.registry.card import PolicyCard
 from policies.registry.registry import Entry, Index, PolicyRegistry
@@ -53,7 +52,8 @@ def list_policies(context: typer.Context) -> None:
         what = f"{event.action} {event.version or 'rules'}  {escape(event.reason)}"
         console.print(f"[dim]{when}[/] {what}")
     config = settings_of(context).config
-    _say_what_was_learnt(online_book(config).read()[0], config.policy.online)
+    if config.policy.online.enabled:
+        _say_what_was_learnt(online_book(config))
     _say_what_drifted(drift_book(config).read())
 
 
@@ -154,13 +154,18 @@ def _say_what_serves(index: Index) -> None:
     console.print(f"serving: {index.current or 'rules'}")
 
 
-def _say_what_was_learnt(state: OnlineState | None, settings: OnlineSettings) -> None:
-    if not settings.enabled or state is None:
+def _say_what_was_learnt(book: OnlineBook) -> None:
+    try:
+        state = book.read()
+    except PolicyInvalid as error:
+        console.print(f"learns online anew: {escape(str(error))}")
         return
-    until = state.until.isoformat(timespec="seconds")
-    console.print(
-        f"learns online: {state.num_outcomes} rewards until {until}, held against {state.baseline}"
-    )
+    if state is not None:
+        until = state.until.isoformat(timespec="seconds")
+        console.print(
+            f"learns online: {state.num_outcomes} rewards until {until}, "
+            f"held against {state.baseline}"
+        )
 
 
 def _say_what_drifted(drift: DriftState) -> None:

@@ -24,15 +24,16 @@ from skills.errors import SkillError, SkillUnavailable
 log = logging.getLogger(__name__)
 
 WATCH_EVERY_S = 10.0
-WATCH_SHARE = 0.02
-"""Of the time, at most: a look at an experiment reads every request of the stage."""
+WATCH_SHARE, LEARN_SHARE = 0.02, 0.2
+"""Of the time, at most: a look at an experiment reads every request of the stage; learning has to
+keep up with them."""
 
 
 class _Sometimes:
     """Something that is done now and then, once at a time."""
 
-    def __init__(self, look: Callable[[], Awaitable[None]]) -> None:
-        self._look = look
+    def __init__(self, look: Callable[[], Awaitable[None]], share: float = WATCH_SHARE) -> None:
+        self._look, self._share = look, share
         self._under_way: asyncio.Task[None] | None = None
         self._again_at_s = 0.0
 
@@ -48,7 +49,7 @@ class _Sometimes:
             await self._look()
         finally:
             now_s = time.monotonic()
-            self._again_at_s = now_s + max(WATCH_EVERY_S, (now_s - started_s) / WATCH_SHARE)
+            self._again_at_s = now_s + max(WATCH_EVERY_S, (now_s - started_s) / self._share)
 
 
 class RecorderPart:
@@ -68,8 +69,11 @@ class RecorderPart:
         self._drift = drift
         self._learner = learner
         # Here, where requests are kept; one that reads much does not make the other one wait.
-        looks = self._look_at_experiment, self._look_for_drift, self._learn
-        self._looks = tuple(map(_Sometimes, looks))
+        self._looks = (
+            _Sometimes(self._look_at_experiment),
+            _Sometimes(self._look_for_drift),
+            _Sometimes(self._learn, LEARN_SHARE),
+        )
 
     @classmethod
     def build(cls, config: TacticianConfig) -> Self:

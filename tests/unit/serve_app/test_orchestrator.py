@@ -5,8 +5,7 @@ import asyncio
 import pytest
 from typer.testing import CliRunner
 
-from policies.learned.conservative import BASELINE_VERSION
-from policies.types import DecisionRequest, Intent, QueryFeatures
+from policies.types import BASELINE_VERSION, DecisionRequest, Intent, QueryFeatures
 from serve_app.cli.main import app
 from serve_app.parts import orchestrator
 from serve_app.parts.orchestrator import OrchestratorPart, policy_registry

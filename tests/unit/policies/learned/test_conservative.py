@@ -83,12 +83,23 @@ def test_leaves_a_poor_baseline_soon():
 
 
 def test_requests_that_nobody_judged_use_credit_too():
-    policy, other = made(), made()
-    outcomes = [Outcome(request(), "dense", 0.1, 0.5, 10.0)] * 5
-    policy.update(outcomes)
-    silent = [Outcome(request(), "dense", 0.1, 0.5, 10.0, stands_for=20.0)] * 5
-    other.update(silent)
-    assert other.credit < policy.credit < 5
+    policy = made(alpha=0.0)
+    rng = np.random.default_rng(0)
+    lost = 0.0
+    for _ in range(3000):
+        (decision,) = policy.choose([request()], rng)
+        lost += sum(s.propensity * (s.plan != "hybrid_rrf") for s in decision.scores)
+    assert policy.credit < 0.5
+    assert lost < 40  # each at risk of what the prior thinks possible
+
+
+def test_what_was_hardly_said_is_hardly_learnt():
+    loud, quiet = made(), made()
+    for policy, weight in ((loud, 1.0), (quiet, 0.01)):
+        policy.update([Outcome(request(), "dense", 0.2, 1.0, 10.0, weight)] * 20)
+    x = loud.learnt.vectoriser.transform([request()])
+    told = [p.learnt.model.mean(x, ("dense",))[0, 0] for p in (loud, quiet)]
+    assert told[1] < told[0] - 0.1
 
 
 def test_leaves_a_plan_that_degrades_and_knows_the_others_still():
